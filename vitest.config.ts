@@ -1,0 +1,56 @@
+import { playwright } from '@vitest/browser-playwright';
+import { msw } from 'msw/vite';
+import { defineConfig } from 'vitest/config';
+import { chromiumLaunch, firefoxLaunch } from './test/browsers.js';
+
+const isCI = process.env['CI'] === 'true';
+
+// The suffix says where a test runs. Type tests (*.test-d.ts) are checked by `npm run typecheck`.
+const BROWSER_TESTS = 'test/**/*.browser.test.ts';
+const E2E_TESTS = 'test/**/*.e2e.test.ts';
+
+export default defineConfig({
+  test: {
+    allowOnly: !isCI,
+    projects: [
+      {
+        test: {
+          name: 'node',
+          environment: 'node',
+          include: ['test/**/*.test.ts'],
+          exclude: [BROWSER_TESTS, E2E_TESTS],
+        },
+      },
+      {
+        plugins: [msw({ mode: 'worker-only' })],
+        // Named here because a dependency found half way reloads the page under a running test.
+        optimizeDeps: { include: ['ky', 'uuid', 'idb-keyval', 'msw', 'msw/browser', 'fast-check', 'expect-type'] },
+        test: {
+          name: 'browser',
+          include: [BROWSER_TESTS],
+          browser: {
+            enabled: true,
+            headless: true,
+            screenshotFailures: false,
+            provider: playwright({ launchOptions: chromiumLaunch() }),
+            instances: [
+              { browser: 'chromium' },
+              { browser: 'firefox', provider: playwright({ launchOptions: firefoxLaunch() }) },
+            ],
+          },
+        },
+      },
+      {
+        test: {
+          name: 'e2e',
+          environment: 'node',
+          include: [E2E_TESTS],
+          // A browser that is started, killed and started again on a busy machine; this bound only catches hangs.
+          testTimeout: 90_000,
+          hookTimeout: 90_000,
+          fileParallelism: false,
+        },
+      },
+    ],
+  },
+});
