@@ -1,0 +1,2 @@
+export { describeKeyStore, keyStoreContract } from './keystore.js';
+export type { DescribeKeyStoreOptions, KeyStoreCase, KeyStoreSubject, Skip, TestRunner } from './keystore.js';
