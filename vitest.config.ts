@@ -2,23 +2,29 @@ import { playwright } from '@vitest/browser-playwright';
 import { msw } from 'msw/vite';
 import { defineConfig } from 'vitest/config';
 import { chromiumLaunch, firefoxLaunch } from './test/browsers.js';
+import { tallyReporter } from './tools/tally-reporter.js';
 
 const isCI = process.env['CI'] === 'true';
 
 // The suffix says where a test runs. Type tests (*.test-d.ts) are checked by `npm run typecheck`.
 const BROWSER_TESTS = 'test/**/*.browser.test.ts';
 const E2E_TESTS = 'test/**/*.e2e.test.ts';
+/** Tests of the build and of the packed tarball; they need `npm run build` first. */
+const PACKAGE_TESTS = 'test/**/*.package.test.ts';
+
+const tallyFile = process.env['SAMEKEY_TALLY'];
 
 export default defineConfig({
   test: {
     allowOnly: !isCI,
+    reporters: tallyFile === undefined ? ['default'] : ['default', tallyReporter(tallyFile)],
     projects: [
       {
         test: {
           name: 'node',
           environment: 'node',
           include: ['test/**/*.test.ts'],
-          exclude: [BROWSER_TESTS, E2E_TESTS],
+          exclude: [BROWSER_TESTS, E2E_TESTS, PACKAGE_TESTS],
         },
       },
       {
@@ -50,6 +56,9 @@ export default defineConfig({
           hookTimeout: 90_000,
           fileParallelism: false,
         },
+      },
+      {
+        test: { name: 'package', environment: 'node', include: [PACKAGE_TESTS], hookTimeout: 60_000, testTimeout: 60_000 },
       },
     ],
   },

@@ -1,0 +1,25 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { transformSync } from 'esbuild';
+import { describe, expect, test } from 'vitest';
+import { ROOT } from './tarball.js';
+
+/** Whatever could make a fresh key, or a part of one, while a request is being repeated. */
+const MAKES_A_KEY = /\bnewKey\b|\bderiveKey\b|\buuid\b|\bv[1-7]\(|randomUUID|getRandomValues|Math\.random|Date\.now|key\.js/;
+
+/** Comments may speak of keys; the code may not. */
+const builtCode = (name: string): string => transformSync(readFileSync(join(ROOT, 'dist', name), 'utf8'), { legalComments: 'none' }).code;
+
+describe('the built attempt loop', () => {
+  test.each(['attempts.js', 'retry.js'])('%s contains nothing that makes a key', name => {
+    expect(existsSync(join(ROOT, 'dist', name)), `dist/${name} is missing: run \`npm run build\``).toBe(true);
+    expect(builtCode(name)).not.toMatch(MAKES_A_KEY);
+  });
+
+  test.each([
+    `const key = newKey();`, `headers.set('Idempotency-Key', crypto.randomUUID());`, `import { v4 } from 'uuid';`, `const key = v7();`,
+    `const key = String(Date.now());`, `import { x } from './key.js';`,
+  ])('the search would find %s', line => {
+    expect(line).toMatch(MAKES_A_KEY);
+  });
+});

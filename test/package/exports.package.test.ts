@@ -1,0 +1,79 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { installPacked, manifest, ROOT } from './tarball.js';
+import type { Consumer } from './tarball.js';
+
+const { dependencies, peerDependencies, exports } = manifest();
+
+const CODE = Object.entries(exports).flatMap(([subpath, target]) => (typeof target === 'string' ? [] : [{ subpath, ...target }]));
+const specifier = (subpath: string): string => `samekey${subpath.slice(1)}`;
+
+/** Entries that may need a package which only some users have. */
+const NEEDS_PEER: Readonly<Record<string, string>> = { './msw': 'msw' };
+
+const run = (folder: string, args: readonly string[]): { readonly status: number | null; readonly output: string } => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8' });
+  return { status, output: stdout + stderr };
+};
+
+const loads = (folder: string, name: string): { readonly status: number | null; readonly output: string } =>
+  run(folder, ['--input-type=module', '--eval', `console.log(Object.keys(await import('${name}')).join(' '))`]);
+
+describe('the packed tarball', () => {
+  let consumer: Consumer;
+  let bare: Consumer;
+  beforeAll(() => {
+    consumer = installPacked([...Object.keys(dependencies), ...Object.keys(peerDependencies)]);
+    bare = installPacked(Object.keys(dependencies));
+  });
+  afterAll(() => {
+    consumer.remove();
+    bare.remove();
+  });
+
+  test('depends on ky, uuid and idb-keyval, and on nothing else', () => {
+    expect(Object.keys(dependencies).toSorted()).toEqual(['idb-keyval', 'ky', 'uuid']);
+  });
+
+  test('contains the build and its papers only', () => {
+    const foreign = consumer.files.filter(path => !/^(?:dist\/.+\.(?:js|d\.ts|js\.map|d\.ts\.map)|package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(path));
+    expect(foreign).toEqual([]);
+    expect(consumer.files).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'CHANGELOG.md']));
+  });
+
+  test.each(CODE)('contains what $subpath names', ({ types, default: code }) => {
+    expect(consumer.files).toEqual(expect.arrayContaining([types.slice(2), code.slice(2)]));
+  });
+
+  test('names the types of every entry first, where TypeScript looks', () => {
+    expect(CODE.filter(({ subpath }) => Object.keys(exports[subpath]!)[0] !== 'types')).toEqual([]);
+  });
+
+  test.each(CODE)('$subpath can be imported', ({ subpath }) => {
+    const { status, output } = loads(consumer.folder, specifier(subpath));
+    expect(output).not.toContain('Error');
+    expect(status).toBe(0);
+  });
+
+  test.each(CODE.filter(({ subpath }) => !(subpath in NEEDS_PEER)))('$subpath can be imported where no optional peer is installed', ({ subpath }) => {
+    expect(loads(bare.folder, specifier(subpath))).toMatchObject({ status: 0 });
+  });
+
+  test.each([['nodenext', 'nodenext'], ['esnext', 'bundler']])('its types are whole for module %s, resolution %s, library check on', (module, moduleResolution) => {
+    const folder = join(consumer.folder, moduleResolution);
+    mkdirSync(folder);
+    symlinkSync(join(ROOT, 'node_modules/@types'), join(folder, 'types'), 'junction');
+    writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
+    writeFileSync(join(folder, 'use.ts'), CODE.map(({ subpath }, index) => `export * as entry${index} from '${specifier(subpath)}';\n`).join(''));
+    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({
+      compilerOptions: {
+        module, moduleResolution, target: 'es2023', lib: ['es2023', 'esnext.disposable', 'dom', 'dom.iterable', 'dom.asynciterable'],
+        strict: true, noEmit: true, skipLibCheck: false, typeRoots: ['./types'], types: ['node'],
+      },
+      include: ['use.ts'],
+    }));
+    expect(run(folder, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder])).toEqual({ status: 0, output: '' });
+  });
+});

@@ -1,0 +1,34 @@
+import { writeFileSync } from 'node:fs';
+import type { Reporter, TestModule } from 'vitest/node';
+
+/** What a run of vitest came to, for the one closing line of `npm test`. */
+export interface Tally {
+  readonly passed: number;
+  readonly failed: number;
+  /** Skipped with a reason given in the test: `context.skip('reason')`. */
+  readonly excused: readonly string[];
+  /** Skipped without one: that is a test which nobody runs and nobody misses, so the run fails. */
+  readonly unexcused: readonly string[];
+}
+
+const tally = (modules: readonly TestModule[], unhandledErrors: number): Tally => {
+  const tests = modules.flatMap(module => [...module.children.allTests()]);
+  const count = (state: string): number => tests.filter(test => test.result().state === state).length;
+  const skips = tests.filter(test => test.result().state === 'skipped').map(test => {
+    const result = test.result();
+    return { name: `${test.project.name}: ${test.fullName}`, note: 'note' in result ? result.note : undefined };
+  });
+  // A file that cannot be loaded has no tests to count; it is one failure all the same.
+  const broken = modules.filter(module => module.errors().length > 0).length;
+  return {
+    passed: count('passed'),
+    failed: count('failed') + broken + unhandledErrors,
+    excused: skips.filter(skip => skip.note).map(({ name, note }) => `${name} (${note})`),
+    unexcused: skips.filter(skip => !skip.note).map(({ name }) => name),
+  };
+};
+
+/** Writes the tally of a run to `file`, as JSON. */
+export const tallyReporter = (file: string): Reporter => ({
+  onTestRunEnd: (modules, unhandledErrors) => writeFileSync(file, JSON.stringify(tally(modules, unhandledErrors.length))),
+});
