@@ -16,6 +16,7 @@ export const ietf: Profile = {
   methods: ['POST', 'PATCH'],
   identityHeaders: [],
   comparesBodies: true,
+  keyRequired: true,
   expiredKey: 'fresh',
   stores: 'deterministic',
   refusals: 'problem',

@@ -57,6 +57,8 @@ export interface Profile {
   readonly identityHeaders: readonly string[];
   /** Whether the server compares the bodies of two requests under one key. */
   readonly comparesBodies: boolean;
+  /** Whether servers of this dialect refuse a request without a key; otherwise it runs unprotected. */
+  readonly keyRequired: boolean;
   /** What an expired key does: runs as a new request, or is refused. */
   readonly expiredKey: 'fresh' | 'refuse';
   /** Which answers a server of this dialect stores: all once execution began, or only what would not change on a retry (2xx, 3xx, most 4xx). */

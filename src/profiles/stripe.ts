@@ -18,6 +18,7 @@ export const stripe: Profile = {
   methods: ['POST'],
   identityHeaders: ['stripe-account', 'stripe-context'],
   comparesBodies: true,
+  keyRequired: false,
   expiredKey: 'fresh',
   stores: 'all',
   refusals: 'stripe',

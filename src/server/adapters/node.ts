@@ -1,0 +1,87 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { ReadableStream as NodeStream } from 'node:stream/web';
+
+/** What `createServer` of node:http takes. */
+export type NodeListener = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
+
+/** Any fetch-style handler. */
+export type FetchHandler = (request: Request) => Response | Promise<Response>;
+
+export interface NodeListenerOptions {
+  /** What the handler threw, or what could not be read as a request; the client gets 500 or 400. @default console.error */
+  readonly onError?: ((error: unknown) => void) | undefined;
+}
+
+const BODILESS: ReadonlySet<string> = new Set(['GET', 'HEAD']);
+
+const headersOf = ({ rawHeaders }: IncomingMessage): Headers => {
+  const headers = new Headers();
+  // Raw, because Node keeps only the first of some repeated headers, and a key that was sent twice must be seen twice.
+  for (let at = 0; at < rawHeaders.length; at += 2) headers.append(rawHeaders[at] ?? '', rawHeaders[at + 1] ?? '');
+  return headers;
+};
+
+const requestOf = (incoming: IncomingMessage, signal: AbortSignal): Request => {
+  const { method = 'GET', url = '/', headers, socket } = incoming;
+  const scheme = 'encrypted' in socket && socket.encrypted ? 'https' : 'http';
+  const hasBody = !BODILESS.has(method) && (headers['content-length'] ?? headers['transfer-encoding']) !== undefined;
+  const body = hasBody ? { body: Readable.toWeb(incoming) as ReadableStream<Uint8Array>, duplex: 'half' } : {};
+  return new Request(new URL(url, `${scheme}://${headers.host ?? 'localhost'}`), { method, headers: headersOf(incoming), signal, ...body });
+};
+
+const send = async (response: Response, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
+  for (const [name, value] of response.headers) {
+    if (name !== 'set-cookie') outgoing.setHeader(name, value);
+  }
+  const cookies = response.headers.getSetCookie();
+  if (cookies.length > 0) outgoing.setHeader('set-cookie', cookies);
+  outgoing.writeHead(response.status, response.statusText || undefined);
+  if (response.body === null || incoming.method === 'HEAD') {
+    outgoing.end();
+    return;
+  }
+  await pipeline(Readable.fromWeb(response.body as NodeStream<Uint8Array>), outgoing);
+};
+
+const refuse = (outgoing: ServerResponse, status: number): void => {
+  if (outgoing.headersSent) outgoing.destroy();
+  else outgoing.writeHead(status, { 'content-type': 'text/plain', 'cache-control': 'no-store' }).end();
+};
+
+// oxlint-disable-next-line no-console -- where nobody listens a failure must still not vanish
+const report = (error: unknown): void => console.error('A request could not be served.', error);
+
+/**
+ * Serves a fetch-style handler with node:http. Bodies are streamed both ways. `request.signal` aborts when the client
+ * goes away before it has the answer; the handler is not stopped by that, and a `dedup.handle` inside it stores its answer.
+ *
+ * @example createServer(toNodeListener(request => dedup.handle(request, charge, { name: 'charge' }))).listen(8080)
+ */
+export const toNodeListener =
+  (handler: FetchHandler, { onError = report }: NodeListenerOptions = {}): NodeListener =>
+  (incoming, outgoing) => {
+    const gone = new AbortController();
+    outgoing.once('close', () => {
+      if (!outgoing.writableFinished) gone.abort(new DOMException('The client closed the connection.', 'AbortError'));
+    });
+    const serve = async (): Promise<void> => {
+      let request: Request;
+      try {
+        request = requestOf(incoming, gone.signal);
+      } catch (error) {
+        onError(error);
+        return refuse(outgoing, 400);
+      }
+      try {
+        await send(await handler(request), incoming, outgoing);
+      } catch (error) {
+        if (gone.signal.aborted) return undefined;
+        onError(error);
+        refuse(outgoing, 500);
+      }
+      return undefined;
+    };
+    void serve();
+  };

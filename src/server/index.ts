@@ -1,0 +1,11 @@
+export { createDedup, type Dedup, type HandleOptions, type Handler, type HandlerContext, type Verdict } from './http.js';
+export type { Decided, DedupEvents, DedupOptions, KeyOwner } from './options.js';
+export { createEngine, type Decision, type Engine, type EngineOptions, type Outcome, type Recover, type Run } from './engine.js';
+export { LeaseLostError, RetryableError } from './errors.js';
+export type { Refusal, RefusalCode } from './refusal.js';
+export { claimRecord, renewRecord, resolveRecord, settleRecord, tidyRecord } from './record.js';
+export type {
+  BodyOmission, Change, Claim, ClaimResult, DedupRecord, Effects, HeaderList, Hold, RecordRef, RecordState, Resolution, Settlement, StoredAnswer, Tidied,
+} from './record.js';
+export type { DedupStore, Journal, OwnedDedupStore, PurgeOptions, PurgeReport } from './store.js';
+export { isChange, rowStore, type Rows } from './row-store.js';

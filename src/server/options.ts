@@ -1,0 +1,125 @@
+import { systemClock, type Clock } from '../clock.js';
+import { fingerprint as fingerprintV1, type FingerprintInput } from '../fingerprint.js';
+import { newKey } from '../key.js';
+import { ietf } from '../profiles/ietf.js';
+import type { Profile } from '../profiles/profile.js';
+import type { Decision, Recover } from './engine.js';
+import type { Effects } from './record.js';
+import type { Refusal } from './refusal.js';
+import type { DedupStore } from './store.js';
+
+/** Whose keys these are, and at which endpoint. */
+export interface KeyOwner {
+  /** What `scope` said. */
+  readonly scope: string;
+  /** The endpoint's stable name. */
+  readonly name: string;
+  readonly key: string;
+}
+
+/** One decided request, for logs, metrics and a mock's ledger. */
+export interface Decided extends KeyOwner {
+  readonly request: Request;
+  readonly decision: Decision<Response | undefined>;
+  /** What the client is told, when it is neither an answer nor a replay. */
+  readonly refusal: Refusal | undefined;
+}
+
+export interface DedupEvents {
+  /** After the decision, before the response leaves; it is awaited. */
+  decided?(event: Decided): void | Promise<void>;
+  /** What a handler threw; the client gets a 500. @default console.error */
+  failed?(error: unknown, owner: KeyOwner): void;
+}
+
+export interface DedupOptions {
+  readonly store: DedupStore;
+  /**
+   * Whose key it is: the tenant, user or account that the request was authenticated for. Never the text of a
+   * credential, which changes when it is renewed. Undefined or '' refuses the request: nobody shares keys with strangers.
+   */
+  readonly scope: (request: Request, call: { readonly name: string }) => string | undefined | Promise<string | undefined>;
+  /** Whether a key counts per endpoint name. False compares a principal's keys across all endpoints. @default true */
+  readonly perEndpoint?: boolean | undefined;
+  /** @default ietf */
+  readonly profile?: Profile | undefined;
+  /** For waiting only; expiry and leases follow the store's clock. @default systemClock */
+  readonly clock?: Clock | undefined;
+  /** Methods that need a key, upper case. Others pass through. @default the profile's */
+  readonly methods?: readonly string[] | undefined;
+  /** Whether a request without a key is refused; otherwise it runs unprotected. @default as the profile says */
+  readonly required?: boolean | undefined;
+  /** Accepts keys in double quotes only, as the draft says. @default false: both forms */
+  readonly strict?: boolean | undefined;
+  /** What a second run would do after a worker died. @default 'external' */
+  readonly effects?: Effects | undefined;
+  /** ms that a run holds its key without a sign of life; renewed at a third of it. @default 30_000 */
+  readonly lease?: number | undefined;
+  /** ms from completion for which the answer is replayed. @default 86_400_000 */
+  readonly retention?: number | undefined;
+  /** ms from completion for which the key is remembered. At least `retention`. @default retention */
+  readonly keyRetention?: number | undefined;
+  /** What a key does that is older than that. @default as the profile says */
+  readonly onExpired?: 'fresh' | 'refuse' | undefined;
+  /** ms that a duplicate waits for the run in progress before it gets 409. @default 0 */
+  readonly wait?: number | undefined;
+  /** ms, the longest Retry-After of a 409. @default 5_000 */
+  readonly maxRetryAfter?: number | undefined;
+  /** Bytes of a request body; more is answered with 413. @default 10_485_760 */
+  readonly maxRequestBytes?: number | undefined;
+  /** Bytes of an answer that are stored; a larger one is given once and never executed again. @default 1_048_576 */
+  readonly maxAnswerBytes?: number | undefined;
+  /** Which of the headers that may be stored are. @default all */
+  readonly mayStore?: ((name: string) => boolean) | undefined;
+  /** Runs unprotected when the store cannot be reached, instead of answering 503. @default false */
+  readonly failOpen?: boolean | undefined;
+  /** Says what two requests must have in common. Wrap the default to ignore fields. @default fingerprint */
+  readonly fingerprint?: ((input: FingerprintInput) => string | Promise<string>) | undefined;
+  /** Asked before a request is refused because the outcome of the first one is unknown. */
+  readonly recover?: Recover | undefined;
+  /** Makes the ids of runs. @default newKey */
+  readonly newId?: (() => string) | undefined;
+  readonly on?: DedupEvents | undefined;
+}
+
+/** All options with their defaults; `recover` stays optional. */
+export type DedupSettings = { readonly [Name in keyof Omit<DedupOptions, 'recover'>]-?: Exclude<DedupOptions[Name], undefined> } & Pick<DedupOptions, 'recover'>;
+
+/** Longer than most handlers, so that a renewal or two may get lost; shorter than a user's patience after a crash. */
+const LEASE_MS = 30_000;
+const DAY_MS = 86_400_000;
+const MIB = 1_048_576;
+
+// oxlint-disable-next-line no-console -- where nobody listens a failure must still not vanish
+const reportFailure = (error: unknown, { name, key }: KeyOwner): void => console.error(`The handler of "${name}" failed under key "${key}".`, error);
+
+/** Fills in the defaults. */
+export const settingsOf = ({ store, scope, ...options }: DedupOptions): DedupSettings => {
+  const profile = options.profile ?? ietf;
+  const retention = options.retention ?? DAY_MS;
+  return {
+    store,
+    scope,
+    profile,
+    perEndpoint: options.perEndpoint ?? true,
+    clock: options.clock ?? systemClock,
+    methods: options.methods ?? profile.methods,
+    required: options.required ?? profile.keyRequired,
+    strict: options.strict ?? false,
+    effects: options.effects ?? 'external',
+    lease: options.lease ?? LEASE_MS,
+    retention,
+    keyRetention: Math.max(options.keyRetention ?? retention, retention),
+    onExpired: options.onExpired ?? profile.expiredKey,
+    wait: options.wait ?? 0,
+    maxRetryAfter: options.maxRetryAfter ?? 5_000,
+    maxRequestBytes: options.maxRequestBytes ?? 10 * MIB,
+    maxAnswerBytes: options.maxAnswerBytes ?? MIB,
+    mayStore: options.mayStore ?? (() => true),
+    failOpen: options.failOpen ?? false,
+    fingerprint: options.fingerprint ?? fingerprintV1,
+    recover: options.recover,
+    newId: options.newId ?? newKey,
+    on: { failed: reportFailure, ...options.on },
+  };
+};

@@ -1,0 +1,53 @@
+import type { Claim, ClaimResult, DedupRecord, Hold, RecordRef, Resolution, Settlement } from './record.js';
+
+export interface PurgeOptions {
+  /** Most rows to change in one call. @default 1000 */
+  readonly limit?: number | undefined;
+  /** ms of doubt after which an indeterminate row is given up, and its key becomes fresh. @default undefined: never */
+  readonly dropIndeterminateAfter?: number | undefined;
+}
+
+export interface PurgeReport {
+  readonly deleted: number;
+  readonly bodiesDropped: number;
+  /** Runs that died long ago and are indeterminate now. */
+  readonly doubted: number;
+  /** Indeterminate rows among those looked at: somebody should look at them too. */
+  readonly indeterminate: number;
+  /** Since when the oldest of them is, ms on the store's clock. */
+  readonly oldestIndeterminateAt: number | undefined;
+  /** Stopped at `limit`: call again. */
+  readonly more: boolean;
+}
+
+/**
+ * A dedup table. Every method is one atomic step whose meaning is the function of the same name in `record.ts`; a store
+ * over plain rows gets them from `rowStore`, one with a query language may say them in it. All times are the store's
+ * own: callers give durations only. A method rejects when the store cannot be reached, and may then have been done.
+ */
+export interface DedupStore {
+  claim(claim: Claim): Promise<ClaimResult>;
+  /** Extends the lease by `lease` ms from now. False: somebody else holds the key, or nobody. */
+  renew(hold: Hold, lease: number, effectStarted: boolean): Promise<boolean>;
+  /** Ends a run; false when the hold is lost. */
+  settle(hold: Hold, settlement: Settlement): Promise<boolean>;
+  /** Ends doubt; false when there is none. */
+  resolve(ref: RecordRef, resolution: Resolution): Promise<boolean>;
+  get(ref: RecordRef): Promise<DedupRecord | undefined>;
+  /** Never removes a run that may still go on, nor, without being told so, one whose end is unknown. */
+  purge(options?: PurgeOptions): Promise<PurgeReport>;
+}
+
+/** An ordered list that lives as long as the rows do. */
+export interface Journal {
+  /** Entries are plain JSON. */
+  append(entry: object): Promise<void>;
+  read(): Promise<object[]>;
+}
+
+/** A store that its user owns whole, as a mock does: it can be emptied, and keeps a journal beside the rows. */
+export interface OwnedDedupStore extends DedupStore {
+  readonly journal: Journal;
+  /** Forgets all rows and the journal. */
+  clear(): Promise<void>;
+}
