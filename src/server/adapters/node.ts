@@ -1,7 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import type { ReadableStream as NodeStream } from 'node:stream/web';
+import { Readable, promises } from 'node:stream';
 
 /** What `createServer` of node:http takes. */
 export type NodeListener = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
@@ -42,7 +40,7 @@ const send = async (response: Response, incoming: IncomingMessage, outgoing: Ser
     outgoing.end();
     return;
   }
-  await pipeline(Readable.fromWeb(response.body as NodeStream<Uint8Array>), outgoing);
+  await promises.pipeline(Readable.fromWeb(response.body as Parameters<typeof Readable.fromWeb>[0]), outgoing);
 };
 
 const refuse = (outgoing: ServerResponse, status: number): void => {
