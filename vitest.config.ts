@@ -25,6 +25,8 @@ export default defineConfig({
           environment: 'node',
           include: ['test/**/*.test.ts'],
           exclude: [BROWSER_TESTS, E2E_TESTS, PACKAGE_TESTS],
+          // So that threads which the code under test starts can run its sources.
+          execArgv: ['--import', new URL('./tools/resolve-ts.ts', import.meta.url).href],
         },
       },
       {
