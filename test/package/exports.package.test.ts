@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { installPacked, manifest, ROOT } from './tarball.js';
@@ -9,6 +9,19 @@ const { dependencies, peerDependencies, exports } = manifest();
 
 const CODE = Object.entries(exports).flatMap(([subpath, target]) => (typeof target === 'string' ? [] : [{ subpath, ...target }]));
 const specifier = (subpath: string): string => `samekey${subpath.slice(1)}`;
+
+/** What the README's snippets take for granted. */
+const README_WORLD = `
+declare global {
+  const session: { readonly userId: string };
+  const order: { readonly id: string };
+  function showPending(): void;
+}
+export {};
+`;
+
+const readmeSnippets = (): string[] =>
+  [...readFileSync(join(ROOT, 'README.md'), 'utf8').matchAll(/^```ts\n(.*?)^```/gms)].map(([, code]) => code!);
 
 /** Entries that may need a package which only some users have. */
 const NEEDS_PEER: Readonly<Record<string, string>> = { './msw': 'msw' };
@@ -61,18 +74,22 @@ describe('the packed tarball', () => {
     expect(loads(bare.folder, specifier(subpath))).toMatchObject({ status: 0 });
   });
 
-  test.each([['nodenext', 'nodenext'], ['esnext', 'bundler']])('its types are whole for module %s, resolution %s, library check on', (module, moduleResolution) => {
+  test.each([['nodenext', 'nodenext'], ['esnext', 'bundler']])('its types and the snippets of the README compile for module %s, resolution %s, with the library check on', (module, moduleResolution) => {
     const folder = join(consumer.folder, moduleResolution);
     mkdirSync(folder);
     symlinkSync(join(ROOT, 'node_modules/@types'), join(folder, 'types'), 'junction');
     writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
     writeFileSync(join(folder, 'use.ts'), CODE.map(({ subpath }, index) => `export * as entry${index} from '${specifier(subpath)}';\n`).join(''));
+    const snippets = readmeSnippets();
+    expect(snippets).not.toEqual([]);
+    writeFileSync(join(folder, 'readme-world.ts'), README_WORLD);
+    snippets.forEach((code, index) => writeFileSync(join(folder, `readme-${index}.ts`), code));
     writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({
       compilerOptions: {
         module, moduleResolution, target: 'es2023', lib: ['es2023', 'esnext.disposable', 'dom', 'dom.iterable', 'dom.asynciterable'],
         strict: true, noEmit: true, skipLibCheck: false, typeRoots: ['./types'], types: ['node'],
       },
-      include: ['use.ts'],
+      include: ['*.ts'],
     }));
     expect(run(folder, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder])).toEqual({ status: 0, output: '' });
   });
