@@ -27,10 +27,12 @@ export type Outcome<T> = { readonly value: T } & (
   | { readonly kind: 'not-admitted' }
 );
 
+/** What is stored of an execution. */
+export type RecordedAs = 'stored' | 'released' | 'indeterminate' | 'unrecorded';
+
 /** What became of a request. */
 export type Decision<T> =
-  /** `record`: what is stored of it now. */
-  | { readonly kind: 'executed'; readonly value: T; readonly record: 'stored' | 'released' | 'indeterminate' | 'unrecorded'; readonly operationRef: string }
+  | { readonly kind: 'executed'; readonly value: T; readonly record: RecordedAs; readonly operationRef: string }
   | { readonly kind: 'replay'; readonly answer: StoredAnswer; readonly operationRef: string }
   /** The store could not be asked; nothing was run. */
   | { readonly kind: 'unavailable'; readonly cause: unknown }

@@ -5,7 +5,7 @@ import { readRequestBody } from './bytes.js';
 import { createEngine, type Decision, type Outcome, type Run } from './engine.js';
 import { isRetryable } from './errors.js';
 import { readKey } from './key-header.js';
-import { settingsOf, type Decided, type DedupOptions, type KeyOwner } from './options.js';
+import { settingsOf, type DedupOptions, type KeyOwner } from './options.js';
 import type { Effects, HeaderList, Resolution, StoredAnswer } from './record.js';
 import { marksOf, refusalOf, refusalResponse, type Mark, type Refusal } from './refusal.js';
 import type { PurgeOptions, PurgeReport } from './store.js';
@@ -83,82 +83,95 @@ const storedFor = async (verdict: Exclude<Verdict, 'not-applied'>): Promise<Stor
   return { status: answer.status, headers: [...answer.headers], body: answer.body && new Uint8Array(await answer.arrayBuffer()) };
 };
 
+/** Runs a handler and says what its answer means for the key. */
+const runHandler = async (request: Request, handler: Handler, owner: KeyOwner, run: Run, storing: StoringRules): Promise<Outcome<Response | undefined>> => {
+  const { signal, attempt } = run;
+  const response = await handler(request, { ...owner, attempt, signal, effectStarted: () => run.effectStarted() });
+  return response ? outcomeOf(response, storing) : { kind: 'not-admitted', value: undefined };
+};
+
 /** Makes the dedup layer of an HTTP server, or of a mock of one. */
 export const createDedup = (options: DedupOptions): Dedup => {
   const settings = settingsOf(options);
-  const { profile, store, retention, keyRetention } = settings;
+  const { profile, store, retention, keyRetention, on } = settings;
   const engine = createEngine({ ...settings, recover: settings.recover });
   const storing: StoringRules = { ...settings, stores: profile.stores };
+  const recordScope = (scope: string, name: string): string => frame(settings.perEndpoint ? [scope, name] : [scope]);
 
   // Observers never change what a client gets.
-  const fail = (error: unknown, owner: KeyOwner): void => {
+  const fail = (error: unknown, call: { name: string; key: string | undefined }): void => {
     try {
-      settings.on.failed?.(error, owner);
+      on.failed?.(error, call);
     } catch {}
   };
-  const tell = async (event: Decided): Promise<void> => {
+  const tell = async <E extends { name: string; key: string | undefined }>(listener: ((event: E) => void | Promise<void>) | undefined, event: E): Promise<void> => {
     try {
-      await settings.on.decided?.(event);
+      await listener?.(event);
     } catch (error) {
       fail(error, event);
     }
   };
+
   const marked = (request: Request, response: Response, mark: Mark): Response =>
     withHeaders(response, [...marksOf(profile, mark, response.status), ...exposing(request)]);
-  const refuse = (request: Request, refusal: Refusal): Response => withHeaders(refusalResponse(profile, refusal), exposing(request));
+  const refuse = async (request: Request, name: string, key: string | undefined, refusal: Refusal): Promise<Response> => {
+    await tell(on.refused, { name, key, refusal });
+    return withHeaders(refusalResponse(profile, refusal), exposing(request));
+  };
   const bypass = async (request: Request, handler: Handler, name: string, mark?: Mark): Promise<Response | undefined> => {
     const response = await handler(request, unprotected(name));
     return response && mark ? marked(request, response, mark) : response;
   };
-  const recordScope = (scope: string, name: string): string => frame(settings.perEndpoint ? [scope, name] : [scope]);
 
-  /** Runs the handler on a request of its own, which no client can abort. */
-  const runHandler = async (request: Request, body: Uint8Array<ArrayBuffer>, handler: Handler, owner: KeyOwner, run: Run): Promise<Outcome<Response | undefined>> => {
-    const { signal, attempt } = run;
-    try {
-      const own = new Request(request, { method: request.method, body, signal });
-      const response = await handler(own, { ...owner, attempt, signal, effectStarted: () => run.effectStarted() });
-      return response ? await outcomeOf(response, storing) : { kind: 'not-admitted', value: undefined };
-    } catch (error) {
-      if (profile.stores !== 'all' || isRetryable(error)) throw error;
-      fail(error, owner);
-      return outcomeOf(refusalResponse(profile, { code: 'handler_failed' }), storing);
+  const respond = async (request: Request, owner: KeyOwner, decision: Decision<Response | undefined>): Promise<Response | undefined> => {
+    const refusal = refusalOf(decision, settings.maxRetryAfter);
+    if (refusal) return refuse(request, owner.name, owner.key, refusal);
+    if (decision.kind === 'replay') {
+      await tell(on.replayed, { ...owner, status: decision.answer.status });
+      return marked(request, replayOf(decision.answer), 'replayed');
     }
-  };
-
-  const respond = (request: Request, decision: Decision<Response | undefined>, refusal: Refusal | undefined): Response | undefined => {
-    if (refusal) return refuse(request, refusal);
-    if (decision.kind === 'replay') return marked(request, replayOf(decision.answer), 'replayed');
     if (decision.kind !== 'executed' || decision.value === undefined) return undefined;
     const { value, record } = decision;
+    await tell(on.executed, { ...owner, status: value.status, record });
     return record === 'stored' || record === 'unrecorded' ? marked(request, value, record) : value;
+  };
+
+  /** From the key on: the body is read, the handler gets a request of its own that no client can abort. */
+  const execute = async (request: Request, handler: Handler, owner: KeyOwner, effects: Effects): Promise<Response | undefined> => {
+    const { name, key } = owner;
+    const body = await readRequestBody(request, settings.maxRequestBytes);
+    if (!body) return refuse(request, name, key, { code: 'idempotency_request_too_large' });
+    const detached = (signal?: AbortSignal): Request => new Request(request, { method: request.method, body, signal: signal ?? null });
+    const work = async (run: Run): Promise<Outcome<Response | undefined>> => {
+      try {
+        return await runHandler(detached(run.signal), handler, owner, run, storing);
+      } catch (error) {
+        if (profile.stores !== 'all' || isRetryable(error)) throw error;
+        fail(error, owner);
+        return outcomeOf(refusalResponse(profile, { code: 'handler_failed' }), storing);
+      }
+    };
+    const fingerprint = await settings.fingerprint(fingerprintInput(request, body, profile.identityHeaders));
+    let decision: Decision<Response | undefined>;
+    try {
+      decision = await engine.run({ scope: recordScope(owner.scope, name), key, fingerprint, effects }, work);
+    } catch (error) {
+      fail(error, owner);
+      return refuse(request, name, key, { code: 'handler_failed' });
+    }
+    if (decision.kind === 'unavailable' && settings.failOpen) return bypass(detached(), handler, name, 'unrecorded');
+    return respond(request, owner, decision);
   };
 
   const handle = async (request: Request, handler: Handler, { name, effects = settings.effects }: HandleOptions): Promise<Response | undefined> => {
     const sent = readKey(profile, request.headers, settings.strict);
     if (!settings.methods.includes(request.method)) return bypass(request, handler, name, sent.kind === 'missing' ? undefined : 'ignored');
     if (sent.kind === 'missing' && !settings.required) return bypass(request, handler, name, 'none');
-    if (sent.kind === 'missing') return refuse(request, { code: 'idempotency_key_missing' });
-    if (sent.kind === 'invalid') return refuse(request, { code: 'idempotency_key_invalid', detail: sent.why });
+    if (sent.kind === 'missing') return refuse(request, name, undefined, { code: 'idempotency_key_missing' });
+    if (sent.kind === 'invalid') return refuse(request, name, undefined, { code: 'idempotency_key_invalid', detail: sent.why });
     const scope = await settings.scope(request, { name });
-    if (!scope) return refuse(request, { code: 'idempotency_scope_missing' });
-    const body = await readRequestBody(request, settings.maxRequestBytes);
-    if (!body) return refuse(request, { code: 'idempotency_request_too_large' });
-
-    const owner: KeyOwner = { scope, name, key: sent.key };
-    const fingerprint = await settings.fingerprint(fingerprintInput(request, body, profile.identityHeaders));
-    const claim = { scope: recordScope(scope, name), key: sent.key, fingerprint, effects };
-    let decision: Decision<Response | undefined>;
-    try {
-      decision = await engine.run(claim, run => runHandler(request, body, handler, owner, run));
-    } catch (error) {
-      fail(error, owner);
-      return refuse(request, { code: 'handler_failed' });
-    }
-    if (decision.kind === 'unavailable' && settings.failOpen) return bypass(new Request(request, { method: request.method, body }), handler, name, 'unrecorded');
-    const refusal = refusalOf(decision, settings.maxRetryAfter);
-    await tell({ ...owner, request, decision, refusal });
-    return respond(request, decision, refusal);
+    if (!scope) return refuse(request, name, sent.key, { code: 'idempotency_scope_missing' });
+    return execute(request, handler, { scope, name, key: sent.key }, effects);
   };
 
   return {

@@ -3,7 +3,7 @@ import { fingerprint as fingerprintV1, type FingerprintInput } from '../fingerpr
 import { newKey } from '../key.js';
 import { ietf } from '../profiles/ietf.js';
 import type { Profile } from '../profiles/profile.js';
-import type { Decision, Recover } from './engine.js';
+import type { Recover, RecordedAs } from './engine.js';
 import type { Effects } from './record.js';
 import type { Refusal } from './refusal.js';
 import type { DedupStore } from './store.js';
@@ -17,19 +17,15 @@ export interface KeyOwner {
   readonly key: string;
 }
 
-/** One decided request, for logs, metrics and a mock's ledger. */
-export interface Decided extends KeyOwner {
-  readonly request: Request;
-  readonly decision: Decision<Response | undefined>;
-  /** What the client is told, when it is neither an answer nor a replay. */
-  readonly refusal: Refusal | undefined;
-}
-
+/** For logs and metrics. Each is awaited before the response leaves; what it throws goes to `failed`. */
 export interface DedupEvents {
-  /** After the decision, before the response leaves; it is awaited. */
-  decided?(event: Decided): void | Promise<void>;
+  /** A handler has answered. `record`: what is stored of it now. */
+  readonly executed?: ((event: KeyOwner & { readonly status: number; readonly record: RecordedAs }) => void | Promise<void>) | undefined;
+  readonly replayed?: ((event: KeyOwner & { readonly status: number }) => void | Promise<void>) | undefined;
+  /** `key` is undefined where the request had none that can be read. */
+  readonly refused?: ((event: { readonly name: string; readonly key: string | undefined; readonly refusal: Refusal }) => void | Promise<void>) | undefined;
   /** What a handler threw; the client gets a 500. @default console.error */
-  failed?(error: unknown, owner: KeyOwner): void;
+  readonly failed?: ((error: unknown, call: { readonly name: string; readonly key: string | undefined }) => void) | undefined;
 }
 
 export interface DedupOptions {
@@ -91,7 +87,7 @@ const DAY_MS = 86_400_000;
 const MIB = 1_048_576;
 
 // oxlint-disable-next-line no-console -- where nobody listens a failure must still not vanish
-const reportFailure = (error: unknown, { name, key }: KeyOwner): void => console.error(`The handler of "${name}" failed under key "${key}".`, error);
+const reportFailure: DedupEvents['failed'] = (error, { name, key }) => console.error(`The handler of "${name}" failed under key "${key ?? ''}".`, error);
 
 /** Fills in the defaults. */
 export const settingsOf = ({ store, scope, ...options }: DedupOptions): DedupSettings => {

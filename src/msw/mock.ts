@@ -1,0 +1,176 @@
+import { isPassthroughResponse, type DefaultBodyType, type HttpRequestResolverExtras, type HttpResponseResolver, type PathParams, type ResponseResolverInfo } from 'msw';
+import { systemClock, type Clock } from '../clock.js';
+import { ietf } from '../profiles/ietf.js';
+import { withHeaders } from '../server/answer.js';
+import { createDedup, type DedupEvents, type DedupOptions, type Effects, type HandlerContext, type RefusalCode, type Verdict } from '../server/index.js';
+import { readKey } from '../server/key-header.js';
+import type { OwnedDedupStore, PurgeOptions, PurgeReport } from '../server/store.js';
+import { memoryDedupStore } from '../server/stores/memory.js';
+import { createFaults, type Exchange, type Fault, type FaultKind, type FaultOptions } from './faults.js';
+import { countExecutions, createLedger, type LedgerEntry, type LedgerEvent } from './ledger.js';
+import { mortalStore } from './mortal-store.js';
+import { ownResolver, type IdempotentResolver, type OwnedResolver } from './resolver.js';
+import { seededRandom } from './seeded-random.js';
+
+export interface IdempotencyMockOptions extends Omit<DedupOptions, 'store' | 'scope' | 'on'> {
+  /**
+   * Where the mock remembers. `indexedDBDedupStore()` outlives a reload of the page, ledger and execution counts included.
+   * @default memoryDedupStore({ clock })
+   */
+  readonly store?: OwnedDedupStore | undefined;
+  /** For waiting, and for the default store. A store of your own needs the same clock. @default systemClock */
+  readonly clock?: Clock | undefined;
+  /** Chooses what faults with a `chance` hit: the same seed, the same requests. @default 1 */
+  readonly seed?: number | undefined;
+  /** Whose keys a request uses. @default one constant principal: tokens are renewed, users in a test rarely change */
+  readonly principal?: ((request: Request) => string | undefined | Promise<string | undefined>) | undefined;
+}
+
+export interface IdempotentOptions {
+  /** The endpoint's name, for keys, ledger and faults: a resolver cannot see its route. */
+  readonly name: string;
+  /**
+   * What may happen when a run dies with its page. `external`: a repeat is told that nobody knows (409). `idempotent`: it
+   * runs again, as suits a resolver whose effects are gone with the page's memory.
+   * @default 'external'
+   */
+  readonly effects?: Effects | undefined;
+}
+
+/** Kinds that need no settings may be planted without. */
+type OptionsArgument<Kind extends FaultKind> = object extends FaultOptions<Kind> ? [options?: FaultOptions<Kind>] : [options: FaultOptions<Kind>];
+
+/** A server's half of the contract, behind MSW. */
+export interface IdempotencyMock {
+  /**
+   * Makes a resolver run once per key: repeats get the stored answer, all else what dedup engines say. A resolver that
+   * returns undefined or `passthrough()` has executed nothing.
+   *
+   * @example http.post('https://api.test/charges', mock.idempotent(() => HttpResponse.json(charge(), { status: 201 }), { name: 'charge' }))
+   */
+  idempotent<Params extends PathParams<keyof Params> = PathParams, RequestBody extends DefaultBodyType = DefaultBodyType, ResponseBody extends DefaultBodyType = undefined>(
+    resolver: IdempotentResolver<Params, RequestBody, ResponseBody>,
+    options: IdempotentOptions,
+  ): HttpResponseResolver<Params, RequestBody, ResponseBody>;
+  /** Plants a fault into the next requests of an endpoint; each request takes one. Kept in memory only. */
+  fault<Kind extends FaultKind>(name: string, kind: Kind, ...options: OptionsArgument<Kind>): Fault;
+  /** Everything that happened, in order, as far as it is known here; see {@link IdempotencyMock.load}. */
+  readonly ledger: readonly LedgerEntry[];
+  /** How often the endpoint's resolver (or any, without a name) has really run. */
+  executions(name?: string): number;
+  /** Ends doubt about a key, at every endpoint that has it. False where there is none. */
+  resolve(key: string, verdict: Verdict): Promise<boolean>;
+  /** Reads the ledger of a store that outlives the page, and what other tabs did meanwhile. The first request does it too. */
+  load(): Promise<void>;
+  purge(options?: PurgeOptions): Promise<PurgeReport>;
+  /** Forgets keys, ledger, faults and the progress of generators. Await it between tests. */
+  reset(): Promise<void>;
+}
+
+type Info = ResponseResolverInfo<HttpRequestResolverExtras<PathParams>>;
+
+/** Says whose answer it is, so that a test can refuse answers of a real server. */
+const MOCK_HEADER = 'Samekey-Mock';
+
+const PRINCIPAL = 'mock';
+
+const CONFLICTS: ReadonlySet<RefusalCode> = new Set([
+  'idempotency_in_progress', 'idempotency_key_reused', 'idempotency_indeterminate', 'idempotency_key_expired',
+  'idempotency_result_unavailable', 'idempotency_result_expired',
+]);
+
+type Log = (event: LedgerEvent) => Promise<void>;
+
+const logging = (log: Log): DedupEvents => ({
+  executed: ({ status, record }) => log({ kind: 'answer', status, record }),
+  replayed: ({ status }) => log({ kind: 'replay', status }),
+  refused: ({ refusal: { code } }) => log({ kind: CONFLICTS.has(code) ? 'conflict' : 'refusal', code }),
+});
+
+/** Makes the mock of a server that keeps its side of the contract. It works in Node and in browsers; see the README for what MSW cannot show. */
+export const createIdempotencyMock = ({ store: given, seed = 1, principal = () => PRINCIPAL, ...options }: IdempotencyMockOptions = {}): IdempotencyMock => {
+  const clock = options.clock ?? systemClock;
+  const store = given ?? memoryDedupStore({ clock });
+  const ledger = createLedger(store.journal, clock);
+  const random = seededRandom(seed);
+  const faults = createFaults(random);
+  const resolvers = new Set<OwnedResolver>();
+  const settings: DedupOptions = { ...options, clock, store, scope: principal };
+  const admin = createDedup(settings);
+  let loaded: Promise<void> | undefined;
+  // Grows with reset, so that a run from before it writes nothing into the ledger after it.
+  let era = 0;
+
+  const exchangeOf = (info: Info, resolver: OwnedResolver, { name, effects }: IdempotentOptions, log: Log): Exchange => {
+    const death = new AbortController();
+    let begin = (): void => {};
+    const begun = new Promise<void>(resolve => (begin = resolve));
+    const dedup = createDedup({ ...settings, store: mortalStore(store, death.signal), on: logging(log) });
+    let passed: Response | undefined;
+    const handler = async (_request: Request, context: HandlerContext): Promise<Response | undefined> => {
+      if (context.scope !== undefined) await log({ kind: 'claim', scope: context.scope, attempt: context.attempt });
+      await log({ kind: 'execution' });
+      begin();
+      const response = await resolver.run(info, { ...context, signal: AbortSignal.any([context.signal, death.signal]) });
+      if (response && !isPassthroughResponse(response)) return response;
+      await log({ kind: 'fell-through' });
+      passed = response;
+      return undefined;
+    };
+    return {
+      request: info.request,
+      clock,
+      begun,
+      async answer() {
+        // A clone, because a resolver that falls through leaves the request to the next one.
+        const response = await dedup.handle(info.request.clone(), handler, { name, effects });
+        if (!response) return passed;
+        return response.type === 'error' ? response : withHeaders(response, [[MOCK_HEADER, name]]);
+      },
+      crash: () => death.abort(new DOMException('The mocked process died.', 'AbortError')),
+    };
+  };
+
+  const serve = async (info: Info, resolver: OwnedResolver, endpoint: IdempotentOptions): Promise<Response | undefined> => {
+    await (loaded ??= ledger.load());
+    const begunIn = era;
+    const sent = readKey(options.profile ?? ietf, info.request.headers, false);
+    const common = { name: endpoint.name, request: info.requestId, key: sent.kind === 'key' ? sent.key : undefined };
+    const log: Log = async event => (begunIn === era ? ledger.append({ ...event, ...common }) : undefined);
+    await log({ kind: 'request', method: info.request.method, url: info.request.url });
+    const fault = faults.take(endpoint.name);
+    const exchange = exchangeOf(info, resolver, endpoint, log);
+    if (!fault) return exchange.answer();
+    await log({ kind: 'fault', fault: fault.kind });
+    return fault.play(exchange);
+  };
+
+  return {
+    idempotent(resolver, endpoint) {
+      const owned = ownResolver(resolver);
+      resolvers.add(owned);
+      // What the engine answers (a replay, a refusal) is described by no body type of the resolver.
+      return (info => serve(info as unknown as Info, owned, endpoint)) as never;
+    },
+    fault: (name, kind, ...[faultOptions]) => faults.plant(name, kind, faultOptions ?? ({} as never)),
+    get ledger() {
+      return ledger.entries;
+    },
+    executions: name => countExecutions(ledger.entries, name),
+    async resolve(key, verdict) {
+      await (loaded ??= ledger.load());
+      const owners = new Map(ledger.entries.flatMap(entry => (entry.kind === 'claim' && entry.key === key ? [[`${entry.scope} ${entry.name}`, entry]] : [])));
+      const resolved = await Promise.all(Array.from(owners.values(), ({ scope, name }) => admin.resolve({ scope, name, key }, verdict)));
+      return resolved.includes(true);
+    },
+    load: () => (loaded = ledger.load()),
+    purge: purgeOptions => store.purge(purgeOptions),
+    async reset() {
+      era += 1;
+      faults.clear();
+      ledger.clear();
+      for (const resolver of resolvers) resolver.reset();
+      await store.clear();
+    },
+  };
+};
