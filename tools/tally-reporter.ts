@@ -18,8 +18,8 @@ const tally = (modules: readonly TestModule[], unhandledErrors: number): Tally =
     const result = test.result();
     return { name: `${test.project.name}: ${test.fullName}`, note: 'note' in result ? result.note : undefined };
   });
-  // A file that cannot be loaded has no tests to count; it is one failure all the same.
-  const broken = modules.filter(module => module.errors().length > 0).length;
+  // A file that cannot be loaded, or a hook that throws, has no test to blame; it is one failure all the same.
+  const broken = modules.flatMap(module => [module, ...module.children.allSuites()]).filter(part => part.errors().length > 0).length;
   return {
     passed: count('passed'),
     failed: count('failed') + broken + unhandledErrors,
