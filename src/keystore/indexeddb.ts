@@ -1,4 +1,4 @@
-import { get, promisifyRequest } from 'idb-keyval';
+import { get } from 'idb-keyval';
 import type { Clock } from '../clock.js';
 import { openDatabase } from '../indexeddb.js';
 import { pageOwner } from '../page-owner.js';
@@ -27,8 +27,14 @@ const ORDER_PATH = ['client', 'shelf', 'due', 'scope', 'id'];
 /** Key of the highest `writtenAt` so far. Heads have arrays as keys, so it is none of theirs. */
 const LATEST = 'latest';
 
+/** It is noted once in so many ms. A clock that was set back by less changes nothing: key windows are guarded by minutes. */
+const LATEST_STEP_MS = 1000;
+
 /** How browsers say that a row is there and its value is lost. */
-const LOST: readonly (string | undefined)[] = ['DataError', 'NotReadableError'];
+const LOST: readonly unknown[] = ['DataError', 'NotReadableError'];
+
+/** How an `add` says that there is a row already. */
+const TAKEN: readonly unknown[] = ['ConstraintError'];
 
 const OK = { kind: 'ok' } as const;
 
@@ -55,28 +61,35 @@ const unreadable = (place: Place, row: Row, why: string): StoredHead => ({
 
 const decode = (place: Place, row: Row): Row => (row === undefined || isHead(row) ? row : unreadable(place, row, 'numbers that every head has are missing'));
 
-/** The head at a place; a value that is lost does not end the transaction for the others. */
-const read = <H extends StoredHead>(store: IDBObjectStore, place: Place): Promise<H | undefined> =>
+/** Waits for a request; an error of a tolerated name is an answer too, and does not end the transaction for the others. */
+const outcome = <T>(request: IDBRequest<T>, tolerated: readonly unknown[]): Promise<{ readonly result?: T; readonly error?: DOMException }> =>
   new Promise((resolve, reject) => {
-    const request = store.get(keyOf(place));
-    request.onsuccess = () => resolve(decode(place, request.result) as H | undefined);
+    request.onsuccess = () => resolve({ result: request.result });
     request.onerror = event => {
-      const { error } = request;
-      if (!LOST.includes(error?.name)) return reject(error);
+      const error = request.error as DOMException;
+      if (!tolerated.includes(error.name)) return reject(error);
       event.preventDefault();
       event.stopPropagation();
-      resolve(unreadable(place, null, String(error)) as H);
+      resolve({ error });
     };
   });
 
+const read = async <H extends StoredHead>(store: IDBObjectStore, place: Place): Promise<H | undefined> => {
+  const { result, error } = await outcome<Row>(store.get(keyOf(place)), LOST);
+  return (error ? unreadable(place, null, String(error)) : decode(place, result)) as H | undefined;
+};
+
 const apply = async <H extends StoredHead>(store: IDBObjectStore, { ref, expect, next }: Write<H>, retried: boolean): Promise<WriteResult<H>> => {
-  const head = await read<H>(store, ref);
-  // The connection died between the commit of a first run and the news of it.
-  if (retried && JSON.stringify(head) === JSON.stringify(next)) return OK;
-  if ((head?.version ?? 'absent') !== expect) return { kind: 'conflict', head };
+  const key = keyOf(ref);
   try {
-    if (next) store.put(next, keyOf(ref));
-    else store.delete(keyOf(ref));
+    // One request instead of two, which is what most begins cost.
+    if (next && expect === 'absent' && !(await outcome(store.add(next, key), TAKEN)).error) return OK;
+    const head = await read<H>(store, ref);
+    // The connection died between the commit of a first run and the news of it.
+    if (retried && JSON.stringify(head) === JSON.stringify(next)) return OK;
+    if ((head?.version ?? 'absent') !== expect) return { kind: 'conflict', head };
+    if (next) store.put(next, key);
+    else store.delete(key);
     return OK;
   } catch (error) {
     return { kind: 'failed', error };
@@ -114,6 +127,15 @@ const places = (store: IDBObjectStore, { client, shelf, scope, dueBy = NEVER, af
     };
   });
 
+/** Notes the highest wall time of the writes that were done, and returns it. */
+const noteLatest = async <H extends StoredHead>(store: IDBObjectStore, writes: readonly Write<H>[], results: readonly WriteResult<H>[], noted: number): Promise<number> => {
+  const highest = writes.reduce((time, { next }, at) => (results[at] === OK && next ? Math.max(time, next.writtenAt) : time), 0);
+  if (highest < noted + LATEST_STEP_MS) return noted;
+  const { result = 0 } = await outcome<number | undefined>(store.get(LATEST), []);
+  if (highest > result) store.put(highest, LATEST);
+  return highest;
+};
+
 /**
  * Heads in IndexedDB, for pages and workers: shared by every tab of the origin, with one transaction for all writes of a
  * turn. A strict commit is flushed to the disk. Nothing is opened before the first call.
@@ -122,28 +144,28 @@ export const indexedDBKeyStore = <H extends StoredHead = StoredHead>(options: In
   const { name = 'samekey', locks } = options;
   const { use, close } = openDatabase({ ...options, name, indexes: { [ORDER]: ORDER_PATH } });
   const owner = pageOwner(locks);
+  let noted = 0;
   return batched<H>({
     // Browsers that do not know the option treat every commit as relaxed.
     info: { engine: 'IndexedDB', survives: 'durability' in (globalThis.IDBTransaction?.prototype ?? {}) ? 'power' : 'process', shared: 'origin' },
     get: ref => use('readonly', store => read<H>(store, ref)),
-    commit: (writes, durability) =>
-      use(
-        'readwrite',
-        async (store, retried) => {
-          const [latest = 0, results] = await Promise.all([promisifyRequest<number | undefined>(store.get(LATEST)), applyAll(store, writes, retried)]);
-          const written = writes.map(({ next }, at) => (results[at] === OK && next ? next.writtenAt : 0));
-          if (Math.max(...written) > latest) store.put(Math.max(...written), LATEST);
-          return results;
-        },
-        durability,
-      ),
-    scan: ({ after, dueBy = NEVER, ...query }) =>
-      after && after.due > dueBy
-        ? Promise.resolve([])
-        : use('readonly', async store => {
-            const page = await places(store, { ...query, dueBy, ...(after && { after }) });
-            return (await Promise.all(page.map(place => read<H>(store, place)))) as H[];
-          }),
+    async commit(writes, durability) {
+      const work = async (store: IDBObjectStore, retried: boolean) => {
+        const results = await applyAll(store, writes, retried);
+        return { results, latest: await noteLatest(store, writes, results, noted) };
+      };
+      const { results, latest } = await use('readwrite', work, durability);
+      noted = latest;
+      return results;
+    },
+    async scan({ dueBy = NEVER, ...query }) {
+      if (query.after && query.after.due > dueBy) return [];
+      const work = async (store: IDBObjectStore) => {
+        const page = await places(store, { ...query, dueBy });
+        return Promise.all(page.map(place => read<H>(store, place)));
+      };
+      return (await use('readonly', work)) as H[];
+    },
     owner: () => owner.id(),
     liveness: id => owner.liveness(id),
     latest: async () => (await get<number>(LATEST, use)) ?? 0,

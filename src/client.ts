@@ -1,0 +1,208 @@
+import ky, { type Input, type KyInstance, type Options as KyOptions, type ResponsePromise } from 'ky';
+import { createCore, type Core } from './core.js';
+import { BodyNotReplayableError, OperationPendingError, UndeclaredOriginError, isSamekeyError, type OperationInfo } from './errors.js';
+import { indexedDBKeyStore } from './keystore/indexeddb.js';
+import type { KeyStore } from './keystore/keystore.js';
+import type { Operations } from './operations.js';
+import { OWN_CLIENT_OPTIONS, policyOf, settingsOf, type CallOptions, type ClientOptions, type FetchInit, type OperationOptions } from './options.js';
+import { infos, present, type Manner } from './present.js';
+import { assertScope, type Target } from './calls.js';
+import { freeze } from './snapshot.js';
+
+/** A verb of ky, with samekey's options. */
+export type Verb = <T>(url: Input, options?: CallOptions) => ResponsePromise<T>;
+
+/** ky's instance, with operations. It can be passed wherever a `KyInstance` is asked for. */
+export interface Client extends Omit<KyInstance, 'get' | 'post' | 'put' | 'delete' | 'patch' | 'head' | 'query' | 'extend'>, AsyncDisposable {
+  <T>(url: Input, options?: CallOptions): ResponsePromise<T>;
+  readonly get: Verb;
+  readonly post: Verb;
+  readonly put: Verb;
+  readonly delete: Verb;
+  readonly patch: Verb;
+  readonly head: (url: Input, options?: CallOptions) => ResponsePromise;
+  readonly query: Verb;
+  /** A client with some of ky's defaults changed: same store, same operations. */
+  extend(options: CallOptions | ((parent: KyOptions) => CallOptions)): Client;
+  /** Drop-in for the platform's fetch: give it to an SDK. It never throws on a status. */
+  fetch(input: string | URL | Request, init?: FetchInit): Promise<Response>;
+  readonly operations: Operations;
+  /** Ends what is under way without forgetting it, flushes, and closes the store when no other client uses it. */
+  close(): Promise<void>;
+}
+
+/** One call of a verb, or of `api.fetch`. ky hands it to every fetch it makes, so that one call stays one operation. */
+interface Call {
+  readonly options: CallOptions;
+  readonly manner: Manner;
+  readonly follow: boolean;
+  /** Set by the first send: a forced retry of ky's is the same operation. */
+  target?: Target;
+  info?: () => OperationInfo | undefined;
+}
+
+const VERBS = ['get', 'post', 'put', 'delete', 'patch', 'head', 'query'] as const;
+
+/** Names of samekey's own options of a call, which ky must not see. */
+const OWN_CALL_OPTIONS: readonly (keyof OperationOptions)[] = ['operation', 'scope', 'again', 'since', 'accept', 'ifMatch'];
+
+const omit = (options: object, names: readonly string[]): object => Object.fromEntries(Object.entries(options).filter(([name]) => !names.includes(name)));
+
+const originOf = (url: string | URL | undefined): string[] => {
+  const base = globalThis.location as Location | undefined;
+  return url !== undefined && URL.canParse(String(url), base?.href) ? [new URL(url, base?.href).origin] : [];
+};
+
+const declaredOrigins = ({ prefix, baseUrl, origins = [] }: ClientOptions): ReadonlySet<string> => {
+  const own = (globalThis.location as Location | undefined)?.origin;
+  const declared = new Set([...originOf(prefix), ...originOf(baseUrl), ...origins.flatMap(originOf), ...(own && own !== 'null' ? [own] : [])]);
+  if (declared.size > 0) return declared;
+  throw new UndeclaredOriginError('createClient needs to know which server it may send keys to. Pass `prefix: "https://api.shop.example"` or `origins: ["https://api.shop.example"]`.');
+};
+
+const defaultStore = (): KeyStore => {
+  if (typeof indexedDB !== 'undefined') return indexedDBKeyStore();
+  throw new TypeError(
+    'createClient needs a `keystore` here, because there is no IndexedDB. Node: fileKeyStore(directory) from "samekey/keystore/file" keeps keys through crashes and restarts; ' +
+      'memoryKeyStore() from "samekey/keystore/memory" forgets them with the process.',
+  );
+};
+
+/** The key a caller set itself, without the quotes of a structured field. */
+const givenKey = (request: Request, header: string): string | undefined => {
+  const value = request.headers.get(header);
+  const quoted = value === null ? null : /^"((?:[^"\\]|\\.)*)"$/.exec(value);
+  return quoted?.[1]?.replace(/\\(.)/g, '$1') ?? value ?? undefined;
+};
+
+const assertName = (options: { operation?: unknown }, where: string): void => {
+  if (typeof options.operation !== 'string') return;
+  throw new TypeError(`A string \`operation\` in ${where} would make every call the same operation ("${options.operation}"). Pass it to the call, or pass a function of the request.`);
+};
+
+/** Decides for a request whether it gets a key, and performs it if so. */
+const createDispatch = (core: Core, declared: ReadonlySet<string>) => {
+  const { settings, calls, records } = core;
+
+  const passThrough = (request: Request, call: Call, init: RequestInit | undefined): Promise<Response> => {
+    const { timeout } = policyOf(call.options, settings.policy, false);
+    const signal = Number.isFinite(timeout) ? AbortSignal.any([request.signal, AbortSignal.timeout(timeout)]) : request.signal;
+    return settings.fetch(new Request(request, { signal }), init);
+  };
+
+  /** The name of a request's operation; false when it gets no key at all. */
+  const nameOf = (request: Request, { options }: Call): string | false | undefined => {
+    if (options.operation !== undefined) return options.operation;
+    return typeof settings.matcher === 'function' ? settings.matcher(request) : settings.matcher;
+  };
+
+  const isManaged = (request: Request, { options }: Call, name: string | false | undefined): boolean =>
+    name !== false && (settings.methods.has(request.method) || (['PUT', 'DELETE', 'POST', 'PATCH'].includes(request.method) && (name !== undefined || options.ifMatch !== undefined)));
+
+  const targetOf = async (request: Request, call: Call, name: string | undefined): Promise<Target> => {
+    const scope = assertScope(await core.scopeOf(call.options.scope), name);
+    return core.target({ name, scope, givenKey: givenKey(request, settings.profile.header), origin: new URL(request.url).origin });
+  };
+
+  const perform = async (request: Request, call: Call, name: string | undefined, init: RequestInit | undefined): Promise<Response> => {
+    const { options, manner } = call;
+    request.signal.throwIfAborted();
+    if (request.mode === 'no-cors') throw new BodyNotReplayableError('mode: "no-cors" hides every answer, so the operation could never be settled. Nothing was sent. Use CORS, or `operation: false`.');
+    const [target, frozen] = await Promise.all([call.target ?? targetOf(request, call, name), freeze(request, call.follow, settings)]);
+    call.target = target;
+    const policy = policyOf(options, settings.policy, true);
+    const result = await calls.perform({ target, frozen, options, policy, init, signal: request.signal });
+    if (result) return present(result, manner);
+    const head = await records.get(target);
+    if (head) return present({ kind: 'pending', head, reason: `no answer within totalTimeout (${policy.totalTimeout} ms)` }, manner);
+    throw new OperationPendingError(`The key store did not answer within totalTimeout (${policy.totalTimeout} ms). Nothing is known to be sent.`, { phase: 'unknown' });
+  };
+
+  return async (request: Request, call: Call, init: RequestInit | undefined): Promise<Response> => {
+    const name = nameOf(request, call);
+    const isDeclared = declared.has(new URL(request.url).origin);
+    if (!isDeclared && (typeof name === 'string' || call.options.ifMatch !== undefined)) {
+      throw new UndeclaredOriginError(`${request.url} is not at a declared origin (${[...declared].join(', ')}). Nothing was sent. Add its origin to \`origins\` if keys may go there.`);
+    }
+    if (!isDeclared || !isManaged(request, call, name)) return passThrough(request, call, init);
+    try {
+      const response = await perform(request, call, name || undefined, init);
+      call.info = () => infos.get(response) as OperationInfo | undefined;
+      return response;
+    } catch (error) {
+      if (isSamekeyError(error)) call.info = () => error.operation;
+      throw error;
+    }
+  };
+};
+
+/** What ky gets for a managed method: it gives the API, samekey's own loop drives the attempts. */
+const MANAGED_KY_OPTIONS = { timeout: false, totalTimeout: false, retry: { limit: 2, methods: [] } } as const satisfies KyOptions;
+
+type Dispatch = ReturnType<typeof createDispatch>;
+
+const wrap = (core: Core, dispatch: Dispatch, instance: KyInstance, defaults: CallOptions): Client => {
+  const { settings } = core;
+
+  const invoke = (method: string | undefined, input: Input, given: CallOptions = {}): ResponsePromise => {
+    const own = { ...defaults, ...given };
+    const verb = (method ?? given.method ?? (input instanceof Request ? input.method : 'get')).toUpperCase();
+    const named = own.operation !== undefined || own.ifMatch !== undefined;
+    const managed = own.operation !== false && (settings.methods.has(verb) || (named && verb !== 'GET' && verb !== 'HEAD'));
+    const options = { ...(omit(given, OWN_CALL_OPTIONS) as KyOptions), ...(method && { method }), ...(managed && MANAGED_KY_OPTIONS) };
+    if (own.ifMatch !== undefined) options.headers = { ...Object.fromEntries(new Headers(given.headers as HeadersInit)), 'if-match': own.ifMatch };
+    const call: Call = { options: own, manner: 'throw', follow: own.redirect === 'follow' };
+    const promise = instance(input, { ...options, ...(managed && { samekey: call }) } as KyOptions);
+    infos.set(promise, () => call.info?.());
+    return promise;
+  };
+
+  const client = ((input: Input, options?: CallOptions) => invoke(undefined, input, options)) as unknown as Client;
+  const verbs = Object.fromEntries(VERBS.map(verb => [verb, (input: Input, options?: CallOptions) => invoke(verb, input, options)]));
+  const extend: Client['extend'] = extension => {
+    const options = typeof extension === 'function' ? extension(defaults) : extension;
+    assertName(options, 'extend()');
+    return wrap(core, dispatch, instance.extend(omit(options, OWN_CALL_OPTIONS)), { ...defaults, ...options });
+  };
+  const fetch: Client['fetch'] = async (input, init = {}) => {
+    const request = new Request(input, omit(init, OWN_CALL_OPTIONS));
+    return dispatch(request, { options: init as CallOptions, manner: 'respond', follow: init.redirect === 'follow' }, undefined);
+  };
+  const { create, stop, retry } = instance;
+  const rest = { create, stop, retry, extend, fetch, operations: core.operations, close: core.close, [Symbol.asyncDispose]: core.close };
+  return Object.assign(client, verbs, rest);
+};
+
+/**
+ * Makes a client: ky's verbs and a drop-in fetch whose POST and PATCH calls (and named PUT and DELETE calls) each get one
+ * durable Idempotency-Key before their first byte leaves. It touches no storage until the first such call.
+ *
+ * @throws UndeclaredOriginError outside a page without `prefix`, `baseUrl` or `origins`
+ * @throws TypeError without `keystore` where there is no IndexedDB, and for options that contradict each other
+ */
+export const createClient = (options: ClientOptions = {}): Client => {
+  assertName(options, 'createClient()');
+  const declared = declaredOrigins(options);
+  const core = createCore(settingsOf(options), options.keystore ?? defaultStore(), [...declared][0] ?? '');
+  const dispatch = createDispatch(core, declared);
+  const { timeout, totalTimeout, retry } = options;
+  const kyOptions = { ...omit(options, OWN_CLIENT_OPTIONS), ...(timeout !== undefined && { timeout }), ...(totalTimeout !== undefined && { totalTimeout }), ...(retry !== undefined && { retry }) };
+  const fetch = (input: Input, init: RequestInit & { samekey?: Call } = {}): Promise<Response> => {
+    const { samekey, ...rest } = init;
+    const extra = Object.keys(rest).length > 0 ? rest : undefined;
+    return samekey ? dispatch(input as Request, samekey, extra) : core.settings.fetch(input as Request, extra);
+  };
+  return wrap(core, dispatch, ky.create({ ...kyOptions, fetch } as KyOptions), {});
+};
+
+/**
+ * What is known of a call, a Response or an error that came of one. Undefined for what had no operation.
+ *
+ * @example operationOf(response)?.key
+ */
+export const operationOf = (subject: object): OperationInfo | undefined => {
+  if (isSamekeyError(subject)) return subject.operation;
+  const { response } = subject as { response?: object };
+  const known = infos.get(subject) ?? (response && infos.get(response));
+  return typeof known === 'function' ? known() : known;
+};

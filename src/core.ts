@@ -1,0 +1,136 @@
+import { receive, toResponse, type ReceivedAnswer } from './answer.js';
+import { createDriver } from './attempts.js';
+import { createCalls, derivedKeys, idOf, type Target } from './calls.js';
+import { InvalidKeyError } from './errors.js';
+import { createEvents, infoOf } from './events.js';
+import { createFlights } from './flights.js';
+import { newKey } from './key.js';
+import type { KeyStore } from './keystore/keystore.js';
+import type { Head, KeySource } from './operation.js';
+import { createOperations, type Operations } from './operations.js';
+import { deviceScope, type Settings } from './options.js';
+import { createRecords, volatileRecords, type Records } from './records.js';
+import { createResumer } from './resume.js';
+import { startRunner, type Runner } from './runner.js';
+import { createSend } from './send.js';
+import { isCredential } from './snapshot.js';
+import { createTidy } from './tidy.js';
+
+/** Key prefixes that SDKs make anew for every call; they say nothing about the intent. */
+const PER_CALL_KEYS = /^(stripe-node-retry-|stainless-node-retry-|auto_)/;
+
+/** Whose keys and under which names: what a target is made of. */
+export interface Identity {
+  readonly name: string | undefined;
+  readonly scope: string;
+  /** The key header that the caller set itself, unquoted. */
+  readonly givenKey: string | undefined;
+  readonly origin: string;
+}
+
+/** How many clients of this module use a store; the last one to close closes it. */
+const users = new WeakMap<KeyStore, number>();
+
+/** @throws InvalidKeyError for a key that the profile cannot carry */
+const assertKey = (key: string, { profile }: Settings): string => {
+  if (key.length >= 1 && key.length <= profile.maxLength && profile.alphabet.test(key)) return key;
+  throw new InvalidKeyError(`The key ${JSON.stringify(key.slice(0, 80))} (${key.length} characters) cannot be carried by the profile "${profile.name}": 1 to ${profile.maxLength} characters of ${profile.alphabet.source}. Nothing was sent.`);
+};
+
+/** The parts of one client, put together; shared by all that `extend` makes of it. */
+export interface Core {
+  readonly settings: Settings;
+  readonly calls: ReturnType<typeof createCalls>;
+  readonly operations: Operations;
+  readonly records: Records;
+  scopeOf(given: string | undefined): Promise<string | undefined>;
+  target(identity: Identity): Promise<Target>;
+  close(): Promise<void>;
+}
+
+/** Opens nothing: the store is touched by the first managed call. */
+export const createCore = (settings: Settings, store: KeyStore, defaultOrigin: string): Core => {
+  const { clock, random } = settings;
+  const closing = new AbortController();
+  const events = createEvents(settings.on);
+  const flights = createFlights(clock);
+  const records = createRecords({ ...settings, store, instance: newKey() });
+  const send = createSend(settings);
+  const tidy = createTidy(records, settings.client);
+  users.set(store, (users.get(store) ?? 0) + 1);
+
+  let device: Promise<string> | undefined;
+  const deviceId = async (): Promise<string> => {
+    const ref = { client: settings.client, scope: '', id: 'meta:device' };
+    const fresh = { ...ref, key: settings.newKey(), keySource: 'random', elsewhere: true, keyWindow: 0 } as const;
+    const head = (await records.get(ref)) ?? (await records.begin(fresh)).head;
+    return head?.key ?? fresh.key;
+  };
+  const scopeOf = async (given: string | undefined): Promise<string | undefined> => {
+    if (given !== undefined) return given;
+    const { scope } = settings;
+    if (scope !== deviceScope) return typeof scope === 'function' ? scope() : scope;
+    device ??= deviceId();
+    device.catch(() => (device = undefined));
+    return device;
+  };
+  const owns = async (scope: string): Promise<boolean> => (settings.owns ? settings.owns(scope) : scope === ((await scopeOf(undefined)) ?? ''));
+
+  const { onInDoubt, authorize, secretHeaders } = settings;
+  const driverOptions = {
+    send, clock, random, events, owns,
+    lease: settings.lease,
+    maxAnswerBytes: settings.maxAnswerBytes,
+    maxServerTime: settings.maxServerTime,
+    closing: closing.signal,
+    toAnswer: receive,
+    ...(authorize && { authorize }),
+    ...(onInDoubt && { onInDoubt: (head: Head, answer?: ReceivedAnswer) => onInDoubt(infoOf(head), answer && toResponse(answer, answer.headers)) }),
+    defaults: [...new Headers(settings.headers as HeadersInit)].filter(([name]) => isCredential(name, secretHeaders)),
+    settled: tidy.count,
+  };
+  const driver = createDriver({ ...driverOptions, records });
+  const volatile = volatileRecords(records);
+  const calls = createCalls({ settings, records, flights, driver, events, volatile: { records: volatile, driver: createDriver({ ...driverOptions, records: volatile }) } });
+  const resumer = createResumer({ settings, records, flights, driver, events, owns, closing: closing.signal });
+  const resume: typeof resumer = async options => {
+    const report = await resumer(options);
+    await tidy.run();
+    return report;
+  };
+  const runners = new Set<Runner>();
+  const start: Operations['start'] = options => {
+    const runner = startRunner({ clock, now: records.now, resume, onError: error => events.storeFailure(undefined, error) }, options);
+    runners.add(runner);
+    return runner;
+  };
+
+  const strategy = (): 'derived' | 'random' => settings.keyStrategy ?? (store.info.survives === 'none' ? 'random' : 'derived');
+
+  const target: Core['target'] = async ({ name, scope, givenKey, origin }) => {
+    const adopted = givenKey !== undefined && !(name !== undefined && PER_CALL_KEYS.test(givenKey));
+    const keySource: KeySource = adopted ? 'adopted' : name !== undefined && strategy() === 'derived' ? 'derived' : 'random';
+    const derived = derivedKeys(settings.namespace ?? origin, settings.client, scope, name ?? '');
+    const once = adopted ? assertKey(givenKey, settings) : keySource === 'random' ? assertKey(settings.newKey(), settings) : '';
+    const keyOf = (generation: number): string => (keySource === 'derived' ? derived(generation) : keySource === 'random' && generation > 1 ? settings.newKey() : once);
+    return { client: settings.client, scope, id: idOf(name, once, adopted), name, keySource, keyOf };
+  };
+
+  const operations = createOperations({
+    settings, records, flights, driver, calls, events, resume, start,
+    scope: () => scopeOf(undefined),
+    target: (name, scope) => target({ name, scope, givenKey: undefined, origin: defaultOrigin }),
+  });
+
+  const close = async (): Promise<void> => {
+    closing.abort(new DOMException('The client was closed', 'AbortError'));
+    await Promise.all([...runners].map(runner => runner.stop()));
+    await flights.settled();
+    const left = (users.get(store) ?? 1) - 1;
+    users.set(store, left);
+    if (left === 0) await store.close();
+  };
+
+  return { settings, calls, operations, records, scopeOf, target, close };
+};
+

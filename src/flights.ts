@@ -1,0 +1,106 @@
+import type { Clock } from './clock.js';
+import type { DriveResult } from './attempts.js';
+import type { HeadRef } from './keystore/keystore.js';
+import type { Head } from './operation.js';
+
+/** What callers learn: what a drive came to, or what the record says. */
+export type CallResult =
+  | DriveResult
+  | { readonly kind: 'stored'; readonly head: Head }
+  /** As `result` says, but nothing of it was written. */
+  | { readonly kind: 'volatile'; readonly result: DriveResult };
+
+/** What a flight's driver may ask about those who wait for it. */
+export interface Interest {
+  wanted(): boolean;
+  /** ms until the last of them gives up. */
+  left(): number;
+  /** Aborts when the last of them has gone. */
+  readonly idle: AbortSignal;
+}
+
+/** One operation that is under way in this process. However many callers join it, it is sent once. */
+export interface Flight {
+  readonly fingerprint: string | undefined;
+  readonly result: Promise<CallResult>;
+  /**
+   * Waits for the result, as long as this caller wants to: its abort or deadline ends its own waiting only.
+   *
+   * @throws the reason of `signal`, unchanged
+   * @returns undefined when `patience` ms are over
+   */
+  join(signal: AbortSignal | undefined, patience: number): Promise<CallResult | undefined>;
+}
+
+/** Where the flight of an operation is found: one place per (scope, id), framed. */
+export const placeOf = ({ scope, id }: Pick<HeadRef, 'scope' | 'id'>): string => `${scope.length}:${scope}${id}`;
+
+interface Waiter {
+  readonly until: number;
+}
+
+export interface Flights {
+  get(id: string): Flight | undefined;
+  /** Starts one; it is found under `id` until its result is there. */
+  start(id: string, fingerprint: string | undefined, run: (interest: Interest) => Promise<CallResult>): Flight;
+  /** When every flight has ended, whatever it came to. */
+  settled(): Promise<void>;
+}
+
+const aborted = (signal: AbortSignal): { readonly promise: Promise<never>; release(): void } => {
+  let listener = (): void => undefined;
+  const promise = new Promise<never>((_, reject) => {
+    listener = () => reject(signal.reason as Error);
+    signal.addEventListener('abort', listener, { once: true });
+  });
+  return { promise, release: () => signal.removeEventListener('abort', listener) };
+};
+
+export const createFlights = (clock: Clock): Flights => {
+  const flights = new Map<string, Flight>();
+
+  const start: Flights['start'] = (id, fingerprint, run) => {
+    const waiters = new Set<Waiter>();
+    const idle = new AbortController();
+    // Real time, not the store's: how long somebody waits does not depend on what the record has seen.
+    const interest: Interest = {
+      wanted: () => waiters.size > 0,
+      left: () => Math.max(0, ...[...waiters].map(({ until }) => until - clock.now())),
+      idle: idle.signal,
+    };
+    const leave = (waiter: Waiter): void => {
+      waiters.delete(waiter);
+      if (waiters.size === 0) idle.abort(new DOMException('Nobody waits for this operation any more', 'AbortError'));
+    };
+    const join: Flight['join'] = async (signal, patience) => {
+      const waiter = { until: clock.now() + patience };
+      waiters.add(waiter);
+      const gone = new AbortController();
+      const abort = signal && aborted(signal);
+      const expiry = Number.isFinite(patience) ? [clock.sleep(patience, gone.signal).then(() => undefined)] : [];
+      for (const promise of expiry) promise.catch(() => undefined);
+      try {
+        signal?.throwIfAborted();
+        return await Promise.race([flight.result, ...(abort ? [abort.promise] : []), ...expiry]);
+      } finally {
+        abort?.release();
+        gone.abort();
+        leave(waiter);
+      }
+    };
+    // Begins only after the first caller has joined, so that the driver never finds itself unwanted at once.
+    const result = Promise.resolve().then(() => run(interest)).finally(() => flights.delete(id));
+    result.catch(() => undefined);
+    const flight: Flight = { fingerprint, result, join };
+    flights.set(id, flight);
+    return flight;
+  };
+
+  return {
+    get: id => flights.get(id),
+    start,
+    settled: async () => {
+      await Promise.allSettled([...flights.values()].map(({ result }) => result));
+    },
+  };
+};

@@ -1,0 +1,181 @@
+import { isAnonymous, isWindowOver, type createDriver } from './attempts.js';
+import type { OperationInfo } from './errors.js';
+import { infoOf, type Events } from './events.js';
+import { placeOf, type CallResult, type Flights } from './flights.js';
+import type { Cursor } from './keystore/keystore.js';
+import { createLanes } from './lanes.js';
+import { isMeta, isQuarantined, type Head, type OperationEvent } from './operation.js';
+import type { Settings } from './options.js';
+import type { Records } from './records.js';
+import { fingerprintOf } from './snapshot.js';
+
+export interface ResumeOptions {
+  /** Also resume operations without a name, which nobody may be waiting for any more. @default false */
+  readonly anonymous?: boolean;
+  /** Also try what is parked. @default false */
+  readonly parked?: boolean;
+}
+
+/** What a pass did with each open operation it met. */
+type Fate =
+  | 'succeeded' | 'rejected' | 'cancelled' | 'inDoubt' | 'pending' // driven by this pass, and what it is now
+  | 'busy' // somebody else drives it
+  | 'later' // its time has not come
+  | 'parked' | 'anonymous' // left alone; see ResumeOptions
+  | 'reserved' // a key without a request
+  | 'foreign' // of a scope that this process may not act for
+  | 'quarantined'; // cannot be read, or is not what was stored
+
+/** What one pass came to, and when the next one has something to do. */
+export interface ResumeReport extends Readonly<Record<Fate, readonly OperationInfo[]>> {
+  /** Earliest due time among what was left, ms since the epoch. */
+  readonly nextAttemptAt: number | undefined;
+}
+
+/** Heads read at a time: enough for one read to serve many, few enough to hold in memory with their bodies. */
+const PAGE = 100;
+
+/** Operations that a pass has in hand at the same time, so that a slow origin does not hold up the others. */
+const IN_HAND = 64;
+
+/** Operations of one origin that a pass sends at the same time: an outage ends in a trickle, not in a stampede. */
+const PER_ORIGIN = 4;
+
+const FATES: readonly Fate[] = ['succeeded', 'rejected', 'cancelled', 'inDoubt', 'pending', 'busy', 'later', 'parked', 'anonymous', 'reserved', 'foreign', 'quarantined'];
+
+const stateFate = (head: Head): Fate => (head.state === 'in_doubt' ? 'inDoubt' : head.state);
+
+export interface ResumerOptions {
+  readonly settings: Settings;
+  readonly records: Records;
+  readonly flights: Flights;
+  readonly driver: ReturnType<typeof createDriver>;
+  readonly events: Events;
+  /** Aborts when the client closes. */
+  readonly closing: AbortSignal;
+  owns(scope: string): boolean | Promise<boolean>;
+}
+
+export const createResumer = ({ settings, records, flights, driver, events, closing, owns }: ResumerOptions) => {
+  const { client: name, policy, profile } = settings;
+  /** Parked by this process; another process, which may have other credentials, tries once. */
+  const seenParked = new Set<string>();
+  const lanes = createLanes(PER_ORIGIN);
+
+  const doubt = async (head: Head, reason: string): Promise<Head> => {
+    const event: OperationEvent = { type: 'doubt', reason };
+    const { done, head: now } = await records.apply(head, event);
+    if (done && now) events.inDoubt(now);
+    return now ?? head;
+  };
+
+  /** Whether the time of a head has come. A due time that no rule could have set comes from a clock that was set back. */
+  const isDue = (head: Head): boolean => {
+    const wait = (head.nextAttemptAt ?? 0) - records.now();
+    return wait <= 0 || wait > Math.max(policy.maxRetryAfter, policy.backoffLimit);
+  };
+
+  const isParked = (head: Head, options: ResumeOptions): boolean => {
+    if (!head.parked || options.parked) return false;
+    if (head.parked === 'offline') return (globalThis.navigator as Navigator | undefined)?.onLine === false;
+    return head.parked === 'redirected' || seenParked.has(placeOf(head));
+  };
+
+  /** Why a pending head is left alone; undefined when it is to be driven. */
+  const leftAlone = async (head: Head, options: ResumeOptions): Promise<Fate | undefined> => {
+    if (!head.snapshot) return 'reserved';
+    if (flights.get(placeOf(head))) return 'busy';
+    if (isParked(head, options)) return 'parked';
+    if (!isDue(head) && !options.parked) return 'later';
+    if (!(await owns(head.scope))) {
+      events.foreign(head);
+      return 'foreign';
+    }
+    if (!records.isOwn(head) && !(await records.isFree(head))) return 'busy';
+    return undefined;
+  };
+
+  const fly = async (head: Head): Promise<Head> => {
+    const flight = flights.start(placeOf(head), head.fingerprint, async (interest): Promise<CallResult> => {
+      const { done, head: claimed } = await records.apply(head, { type: 'claim', lease: await records.lease(), send: true });
+      if (!done || !claimed) return { kind: 'lost', head: claimed };
+      return driver.drive({ head: claimed, policy, timeout: policy.timeout, ...interest });
+    });
+    const result = await flight.join(closing, policy.totalTimeout);
+    const now = (result && 'head' in result ? result.head : undefined) ?? (await records.get(head)) ?? head;
+    if (now.parked) seenParked.add(placeOf(now));
+    return now;
+  };
+
+  /** Drives one pending head, if nothing forbids it. */
+  const drive = async (head: Head, options: ResumeOptions): Promise<readonly [Fate, Head]> => {
+    const alone = await leftAlone(head, options);
+    if (alone) return [alone, head];
+    const expired = isWindowOver(head, records.now(), policy.timeout);
+    if (expired) return ['inDoubt', await doubt(head, 'key-window')];
+    if (isAnonymous(head) && !options.anonymous) return ['anonymous', head];
+    const { snapshot, request, fingerprint } = head;
+    if (snapshot && (await fingerprintOf(snapshot, request, profile)) !== fingerprint) {
+      events.quarantined(head, 'the stored bytes do not match their fingerprint');
+      return ['quarantined', await doubt(head, 'corrupt')];
+    }
+    const now = await lanes(new URL(snapshot?.url ?? '').origin, () => fly(head));
+    return [stateFate(now), now];
+  };
+
+  const visit = async (head: Head, options: ResumeOptions): Promise<readonly [Fate, Head]> => {
+    if (isQuarantined(head)) {
+      events.quarantined(head, head.unreadable ?? 'written by a newer version');
+      return ['quarantined', head];
+    }
+    if (head.state === 'pending') return drive(head, options);
+    const asked = isDue(head) && (await owns(head.scope)) ? await driver.reconcile(head, undefined) : undefined;
+    const now = asked && 'head' in asked && asked.head ? asked.head : head;
+    return [stateFate(now), now];
+  };
+
+  /** Open heads, page by page; the settled ones are never read. */
+  async function* openHeads(): AsyncGenerator<Head> {
+    for (let after: Cursor | undefined; ; ) {
+      const page: Head[] = await records.store.scan({ client: name, shelf: 'open', limit: PAGE, ...(after && { after }) });
+      yield* page;
+      const last = page.at(-1);
+      if (!last || page.length < PAGE) return;
+      after = last;
+    }
+  }
+
+  const pass = async (options: ResumeOptions): Promise<ResumeReport> => {
+    const fates = Object.fromEntries(FATES.map(fate => [fate, []])) as unknown as Record<Fate, OperationInfo[]>;
+    const dues: number[] = [];
+    const visits = new Set<Promise<void>>();
+    const call = async (head: Head): Promise<void> => {
+      const [fate, now] = await visit(head, options);
+      fates[fate].push(infoOf(now));
+      const due = fate === 'busy' ? now.lease?.until : now.nextAttemptAt;
+      if (due !== undefined) dues.push(due);
+    };
+    await records.lease(); // opens the store, so that its failure is told before anything is read
+    for await (const head of openHeads()) {
+      if (closing.aborted) break;
+      if (isMeta(head)) continue;
+      if (visits.size >= IN_HAND) await Promise.race(visits);
+      const done = call(head).finally(() => visits.delete(done));
+      visits.add(done);
+    }
+    await Promise.all(visits);
+    return { ...fates, nextAttemptAt: dues.length > 0 ? Math.min(...dues) : undefined };
+  };
+
+  let current: { readonly key: string; readonly report: Promise<ResumeReport> } | undefined;
+  /** One pass; asked for twice at the same time it is one drain. */
+  return (options: ResumeOptions = {}): Promise<ResumeReport> => {
+    const key = `${options.anonymous === true}${options.parked === true}`;
+    if (current?.key === key) return current.report;
+    const report = pass(options).finally(() => {
+      if (current?.report === report) current = undefined;
+    });
+    current = { key, report };
+    return report;
+  };
+};

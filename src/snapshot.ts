@@ -1,0 +1,95 @@
+import { BodyNotReplayableError } from './errors.js';
+import { fingerprint } from './fingerprint.js';
+import type { Frozen, HeaderList, SnapshotMeta } from './operation.js';
+import type { Profile } from './profiles/profile.js';
+
+/** Headers that say who the caller is. They are asked for again at every send and never stored. */
+const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'cookie', 'proxy-authorization', 'x-api-key']);
+
+export interface SnapshotOptions {
+  readonly profile: Profile;
+  /** Longest body that can be kept, bytes. */
+  readonly maxBodyBytes: number;
+  /** Further header names to treat as credentials, lower case. */
+  readonly secretHeaders: readonly string[];
+}
+
+/** A request as it can be stored, and the credentials that came with it, which can not. */
+export interface FrozenRequest extends Frozen {
+  readonly credentials: HeaderList;
+}
+
+/** Whether a header is a credential: by the standard, or by the caller's word. */
+export const isCredential = (name: string, secretHeaders: readonly string[]): boolean =>
+  CREDENTIALS.has(name.toLowerCase()) || secretHeaders.includes(name.toLowerCase());
+
+const tooLarge = (limit: number): BodyNotReplayableError =>
+  new BodyNotReplayableError(
+    `The request body is larger than maxBodyBytes (${limit} bytes), so it cannot be kept and sent again. Nothing was sent. ` +
+      'Raise maxBodyBytes, or upload the content first and send a reference to it.',
+  );
+
+const readStream = async (stream: ReadableStream<Uint8Array>, limit: number): Promise<ArrayBuffer> => {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  const reader = stream.getReader();
+  for (let next = await reader.read(); !next.done; next = await reader.read()) {
+    size += next.value.byteLength;
+    if (size > limit) {
+      await reader.cancel();
+      throw tooLarge(limit);
+    }
+    chunks.push(next.value);
+  }
+  const bytes = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return bytes.buffer;
+};
+
+const readBody = async (request: Request, limit: number): Promise<ArrayBuffer | null> => {
+  if (request.bodyUsed) {
+    throw new BodyNotReplayableError('The request body was read before this call, so it would be sent empty. Nothing was sent. Pass a fresh Request, or the body itself.');
+  }
+  // A stream that never ends must be stopped at the limit; engines without Request.body cannot send streams.
+  const bytes = request.body ? await readStream(request.body, limit) : await request.arrayBuffer();
+  if (bytes.byteLength > limit) throw tooLarge(limit);
+  return bytes.byteLength === 0 ? null : bytes;
+};
+
+/** Fingerprint of a snapshot; asked for again before stored bytes are sent. */
+export const fingerprintOf = (snapshot: SnapshotMeta, body: ArrayBuffer | null, profile: Profile): Promise<string> => {
+  const url = new URL(snapshot.url);
+  const headers = new Map<string, string>(snapshot.headers);
+  return fingerprint({
+    method: snapshot.method,
+    target: url.origin + url.pathname,
+    query: url.search.slice(1),
+    contentType: snapshot.contentType,
+    body: new Uint8Array(body ?? new ArrayBuffer(0)),
+    identity: profile.identityHeaders.map(name => headers.get(name) ?? ''),
+  });
+};
+
+/**
+ * Freezes a request: its bytes are read once, and every attempt sends exactly them.
+ *
+ * @throws BodyNotReplayableError for a body that was read before, or is larger than `maxBodyBytes`
+ */
+export const freeze = async (request: Request, follow: boolean, { profile, maxBodyBytes, secretHeaders }: SnapshotOptions): Promise<FrozenRequest> => {
+  const body = await readBody(request, maxBodyBytes);
+  const entries = [...request.headers].filter(([name]) => name !== 'content-type' && name !== profile.header.toLowerCase());
+  const snapshot: SnapshotMeta = {
+    method: request.method,
+    url: request.url,
+    headers: entries.filter(([name]) => !isCredential(name, secretHeaders)),
+    contentType: request.headers.get('content-type') ?? undefined,
+    credentials: request.credentials === 'same-origin' ? undefined : request.credentials,
+    follow: follow || undefined,
+  };
+  const credentials = entries.filter(([name]) => isCredential(name, secretHeaders));
+  return { snapshot, body, credentials, fingerprint: await fingerprintOf(snapshot, body, profile) };
+};

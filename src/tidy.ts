@@ -1,0 +1,49 @@
+import { isMeta, type Head } from './operation.js';
+import type { Records } from './records.js';
+
+/** Settled heads that one round looks at. */
+const ROUND = 100;
+
+/** Rounds come once per so many settled operations, so that their cost is spread and memory follows what is kept. */
+const EVERY = 64;
+
+export interface Tidy {
+  /** Counts a settled operation; now and then it starts a round in the background. */
+  count(): void;
+  /** Drops what is over: answers first, then what is left of anonymous operations, then tombstones. Open heads are never touched. */
+  run(): Promise<void>;
+}
+
+export const createTidy = (records: Records, client: string): Tidy => {
+  let settled = 0;
+  let running: Promise<void> | undefined;
+
+  const drop = (head: Head): Promise<unknown> =>
+    head.name !== undefined && head.answer !== undefined && !head.answer.omitted
+      ? records.apply(head, { type: 'drop-answer' }, 'relaxed')
+      : records.remove(head);
+
+  const round = async (): Promise<number> => {
+    const heads: Head[] = await records.store.scan({ client, shelf: 'settled', dueBy: records.now(), limit: ROUND });
+    await Promise.all(heads.filter(head => !isMeta(head) && head.unreadable === undefined).map(drop));
+    return heads.length;
+  };
+
+  const run = async (): Promise<void> => {
+    while ((await round()) === ROUND);
+  };
+
+  const once = (): Promise<void> => {
+    running ??= run().finally(() => (running = undefined));
+    return running;
+  };
+
+  return {
+    count: () => {
+      settled += 1;
+      // A failure here is met again, and told, by whatever needs the store next.
+      if (settled % EVERY === 0) once().catch(() => undefined);
+    },
+    run: once,
+  };
+};
