@@ -21,6 +21,7 @@ export interface Engine {
 type Shelf = StoredHead['shelf'];
 
 const REF = 'client = ? AND scope = ? AND id = ?';
+const REF_AGAIN = 'client = ?1 AND scope = ?2 AND id = ?3';
 const NAMES = COLUMNS.join(', ');
 /** Without the ref: setting it, even to what it is, would write its index anew. */
 const CHANGING = COLUMNS.slice(3);
@@ -29,12 +30,18 @@ const marks = (columns: readonly string[]): string => columns.map(() => '?').joi
 
 const select = (shelf: Shelf): string => `SELECT '${shelf}' AS shelf, ${NAMES} FROM ${shelf}`;
 
-/** One page of a shelf. Row values make SQLite start in the index where the page before ended. */
+/** One page of a shelf. The first bound lets SQLite start in the index where the page before ended. */
 export const scanSql = (shelf: Shelf, hasScope: boolean): string =>
-  `${select(shelf)} WHERE client = ? AND (due, scope, id) > (?, ?, ?) AND due <= ?${hasScope ? ' AND scope = ?' : ''} ORDER BY due, scope, id LIMIT ?`;
+  `${select(shelf)} WHERE client = ?1 AND due >= ?2 AND (due, scope, id) > (?2, ?3, ?4) AND due <= ?5 ${hasScope ? 'AND scope = ?7' : ''} ORDER BY due, scope, id LIMIT ?6`;
+
+const OTHER = { open: 'settled', settled: 'open' } as const;
 
 const shelfStatements = (database: DatabaseSync, shelf: Shelf) => ({
-  insert: database.prepare(`INSERT INTO ${shelf} (${NAMES}) VALUES (${marks(COLUMNS)}) ON CONFLICT DO NOTHING`),
+  /** A ref is unique over both tables; SQLite itself sees to one. */
+  begin: database.prepare(
+    `INSERT INTO ${shelf} (${NAMES}) SELECT ${COLUMNS.map((_, at) => `?${at + 1}`).join(', ')} WHERE NOT EXISTS (SELECT 1 FROM ${OTHER[shelf]} WHERE ${REF_AGAIN}) ON CONFLICT DO NOTHING`,
+  ),
+  insert: database.prepare(`INSERT INTO ${shelf} (${NAMES}) VALUES (${marks(COLUMNS)})`),
   update: database.prepare(`UPDATE ${shelf} SET (${CHANGING.join(', ')}) = (${marks(CHANGING)}) WHERE ${REF} AND version = ?`),
   remove: database.prepare(`DELETE FROM ${shelf} WHERE ${REF} AND version = ?`),
   scan: database.prepare(scanSql(shelf, false)),
@@ -69,7 +76,7 @@ export const openEngine = (database: DatabaseSync, path: string, clock: Clock): 
   };
 
   const isDone = ({ ref, expect, next }: RowWrite): boolean => {
-    if (expect === 'absent') return get(ref) === undefined && (next === undefined || did(shelves[next.shelf].insert, valuesOf(next)));
+    if (expect === 'absent') return next ? did(shelves[next.shelf].begin, valuesOf(next)) : get(ref) === undefined;
     const expected = [ref.client, ref.scope, ref.id, expect];
     return next ? replace(next, expected) : did(shelves.open.remove, expected) || did(shelves.settled.remove, expected);
   };
@@ -114,9 +121,9 @@ export const openEngine = (database: DatabaseSync, path: string, clock: Clock): 
     },
     get: ref => get(ref),
     scan({ client, shelf, scope, dueBy = NEVER, after, limit }) {
-      const from = [client, after?.due ?? -Infinity, after?.scope ?? '', after?.id ?? '', dueBy];
+      const bounds = [client, after?.due ?? -Infinity, after?.scope ?? '', after?.id ?? '', dueBy, limit];
       const { scan, scanScope } = shelves[shelf];
-      return (scope === undefined ? scan.all(...from, limit) : scanScope.all(...from, scope, limit)) as unknown as Row[];
+      return (scope === undefined ? scan.all(...bounds) : scanScope.all(...bounds, scope)) as unknown as Row[];
     },
     latest: () => Number(readLatest.get()?.['value']),
     get syncTook() {

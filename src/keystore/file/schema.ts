@@ -1,5 +1,3 @@
-import type { StoredHead } from '../keystore.js';
-
 /** `same` in ASCII: says that a SQLite file is ours. */
 export const APPLICATION_ID = 0x73616d65;
 
@@ -13,16 +11,21 @@ const columns = `
   version NUMERIC NOT NULL, due NUMERIC NOT NULL, written_at NUMERIC NOT NULL, format NUMERIC NOT NULL, sum NUMERIC NOT NULL,
   head TEXT NOT NULL, request BLOB, response BLOB`;
 
-/** Open and settled heads lie apart, so that what start-up reads stays small; both are in insertion order, so that a commit writes few pages. */
-const shelf = (name: StoredHead['shelf']): string => `
-  CREATE TABLE ${name} (${columns}, UNIQUE (client, scope, id));
-  CREATE INDEX ${name}_due ON ${name} (client, due, scope, id);`;
+/**
+ * Open and settled heads lie apart, so that what start-up reads stays small; both in insertion order, so that a commit
+ * writes few pages. Open heads are indexed in the very order of a scan, because many of them can be due at one time (never,
+ * say). Settled ones hardly ever are, and there are many: their index ends with the time, and ties are sorted when read.
+ */
+const TABLES = `
+  CREATE TABLE open (${columns}, UNIQUE (client, scope, id));
+  CREATE INDEX open_due ON open (client, due, scope, id);
+  CREATE TABLE settled (${columns}, UNIQUE (client, scope, id));
+  CREATE INDEX settled_due ON settled (client, due);`;
 
 export const CREATE = `
   PRAGMA application_id = ${APPLICATION_ID};
   PRAGMA user_version = ${SCHEMA_VERSION};
-  ${shelf('open')}
-  ${shelf('settled')}
+  ${TABLES}
   CREATE TABLE meta (name TEXT PRIMARY KEY, value NUMERIC NOT NULL) WITHOUT ROWID;
   INSERT INTO meta VALUES ('latest', 0);`;
 
