@@ -150,7 +150,7 @@ export const createIdempotencyMock = ({ store: given, seed = 1, principal = () =
       const owned = ownResolver(resolver);
       resolvers.add(owned);
       // What the engine answers (a replay, a refusal) is described by no body type of the resolver.
-      return (info => serve(info as unknown as Info, owned, endpoint)) as never;
+      return ((info: Info) => serve(info, owned, endpoint)) as never;
     },
     fault: (name, kind, ...[faultOptions]) => faults.plant(name, kind, faultOptions ?? ({} as never)),
     get ledger() {
