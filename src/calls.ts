@@ -1,4 +1,5 @@
-import { isWindowOver, type createDriver, type Drive } from './attempts.js';
+import type { Driver } from './attempts.js';
+import type { Drive } from './drive.js';
 import { KeyReusedError, OperationMismatchError, ScopeMissingError, isSamekeyError } from './errors.js';
 import { infoOf, type Events } from './events.js';
 import { placeOf, type CallResult, type Flights, type Interest } from './flights.js';
@@ -8,6 +9,7 @@ import { isQuarantined, type Head, type KeySource, type OperationEvent, type Ref
 import type { CallPolicy, OperationOptions, Settings } from './options.js';
 import { assertReadable, type NewHead, type Records } from './records.js';
 import type { FrozenRequest } from './snapshot.js';
+import { isWindowOver } from './window.js';
 
 /** An operation as a call means it: whose it is, what it is called, what it sends. */
 export interface Target extends HeadRef {
@@ -84,10 +86,10 @@ export interface CallsOptions {
   readonly settings: Settings;
   readonly records: Records;
   readonly flights: Flights;
-  readonly driver: ReturnType<typeof createDriver>;
+  readonly driver: Driver;
   readonly events: Events;
   /** Drives heads that the store could not take; see `send-unprotected`. */
-  readonly volatile: { readonly driver: ReturnType<typeof createDriver>; readonly records: Records };
+  readonly volatile: { readonly driver: Driver; readonly records: Records };
 }
 
 /** Whether nothing at all could be read or written. */
@@ -218,7 +220,7 @@ export const createCalls = ({ settings, records, flights, driver, events, volati
     const { done, head } = await records.begin(await firstOf(call, records));
     if (!done || !head) return enter(head, call, interest);
     if (head.lease) return fly(head, call, interest);
-    if (head.state === 'in_doubt') return (await driver.reconcile(head, undefined)) ?? { kind: 'in-doubt', head, keyReused: false };
+    if (head.state === 'in_doubt') return (await driver.reconcile(head, undefined)) ?? { kind: 'in-doubt', head };
     if (head.parked) events.parked(head, head.parked);
     return { kind: 'pending', head, reason: 'offline' };
   };

@@ -8,6 +8,7 @@ import { OWN_CLIENT_OPTIONS, policyOf, settingsOf, type CallOptions, type Client
 import { infos, present, type Manner } from './present.js';
 import { assertScope, type Target } from './calls.js';
 import { freeze } from './snapshot.js';
+import { within } from './within.js';
 
 /** A verb of ky, with samekey's options. */
 export type Verb = <T>(url: Input, options?: CallOptions) => ResponsePromise<T>;
@@ -86,8 +87,8 @@ const createDispatch = (core: Core, declared: ReadonlySet<string>) => {
 
   const passThrough = (request: Request, call: Call, init: RequestInit | undefined): Promise<Response> => {
     const { timeout } = policyOf(call.options, settings.policy, false);
-    const signal = Number.isFinite(timeout) ? AbortSignal.any([request.signal, AbortSignal.timeout(timeout)]) : request.signal;
-    return settings.fetch(new Request(request, { signal }), init);
+    const expired = (): DOMException => new DOMException(`No answer within ${timeout} ms`, 'TimeoutError');
+    return within({ clock: settings.clock, ms: timeout, expired, signal: request.signal }, signal => settings.fetch(new Request(request, { signal }), init));
   };
 
   /** The name of a request's operation; false when it gets no key at all. */

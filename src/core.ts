@@ -45,7 +45,7 @@ export interface Core {
   readonly records: Records;
   scopeOf(given: string | undefined): Promise<string | undefined>;
   target(identity: Identity): Promise<Target>;
-  close(): Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 /** Opens nothing: the store is touched by the first managed call. */
@@ -117,7 +117,7 @@ export const createCore = (settings: Settings, store: KeyStore, defaultOrigin: s
   };
 
   const operations = createOperations({
-    settings, records, flights, driver, calls, events, resume, start,
+    settings, records, flights, calls, events, resume, start,
     scope: () => scopeOf(undefined),
     target: (name, scope) => target({ name, scope, givenKey: undefined, origin: defaultOrigin }),
   });

@@ -1,7 +1,8 @@
 import type { Clock } from './clock.js';
-import type { DriveResult } from './attempts.js';
+import type { DriveResult } from './drive.js';
 import type { HeadRef } from './keystore/keystore.js';
 import type { Head } from './operation.js';
+import { within } from './within.js';
 
 /** What callers learn: what a drive came to, or what the record says. */
 export type CallResult =
@@ -12,9 +13,9 @@ export type CallResult =
 
 /** What a flight's driver may ask about those who wait for it. */
 export interface Interest {
-  wanted(): boolean;
+  readonly wanted: () => boolean;
   /** ms until the last of them gives up. */
-  left(): number;
+  readonly left: () => number;
   /** Aborts when the last of them has gone. */
   readonly idle: AbortSignal;
 }
@@ -47,14 +48,8 @@ export interface Flights {
   settled(): Promise<void>;
 }
 
-const aborted = (signal: AbortSignal): { readonly promise: Promise<never>; release(): void } => {
-  let listener = (): void => undefined;
-  const promise = new Promise<never>((_, reject) => {
-    listener = () => reject(signal.reason as Error);
-    signal.addEventListener('abort', listener, { once: true });
-  });
-  return { promise, release: () => signal.removeEventListener('abort', listener) };
-};
+/** Told apart from every reason that a caller may abort with. */
+const EXPIRED = new Error('The time of this caller is over');
 
 export const createFlights = (clock: Clock): Flights => {
   const flights = new Map<string, Flight>();
@@ -75,16 +70,12 @@ export const createFlights = (clock: Clock): Flights => {
     const join: Flight['join'] = async (signal, patience) => {
       const waiter = { until: clock.now() + patience };
       waiters.add(waiter);
-      const gone = new AbortController();
-      const abort = signal && aborted(signal);
-      const expiry = Number.isFinite(patience) ? [clock.sleep(patience, gone.signal).then(() => undefined)] : [];
-      for (const promise of expiry) promise.catch(() => undefined);
       try {
-        signal?.throwIfAborted();
-        return await Promise.race([flight.result, ...(abort ? [abort.promise] : []), ...expiry]);
+        return await within({ clock, ms: patience, expired: () => EXPIRED, signal }, () => flight.result);
+      } catch (error) {
+        if (error === EXPIRED) return undefined;
+        throw error;
       } finally {
-        abort?.release();
-        gone.abort();
         leave(waiter);
       }
     };

@@ -112,6 +112,9 @@ export interface Answer {
   readonly body: ArrayBuffer | null;
 }
 
+/** In place of an answer that nobody has: the outcome is known by other means. */
+export const NO_ANSWER: Answer = { meta: { status: 0, statusText: '', url: '', headers: [], omitted: 'reconciled' }, body: null };
+
 /** What a driver knows of its attempts when it lets go. */
 export interface Progress {
   readonly attempts: number;
@@ -319,6 +322,9 @@ export const transition = (head: Head, event: OperationEvent, context: Context):
 
 /** Whether a record may be driven by this version at all. */
 export const isQuarantined = (head: Head): boolean => head.unreadable !== undefined || head.format > HEAD_FORMAT;
+
+/** Operations that nobody can name again: they are resent only while their caller waits. */
+export const isAnonymous = (head: Pick<Head, 'name'>): boolean => head.name === undefined;
 
 /** Rows that are no operations: what the client keeps for itself. */
 export const isMeta = (ref: Pick<HeadRef, 'id'>): boolean => ref.id.startsWith('meta:');

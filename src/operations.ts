@@ -1,11 +1,11 @@
-import type { createDriver, Reconciliation } from './attempts.js';
 import { receive } from './answer.js';
 import { assertScope, type createCalls, type Target } from './calls.js';
 import { OperationPendingError, SamekeyError, type OperationInfo } from './errors.js';
 import { infoOf, type Events } from './events.js';
 import { placeOf, type CallResult, type Flights } from './flights.js';
+import type { Reconciliation } from './drive.js';
 import type { Cursor } from './keystore/keystore.js';
-import { isMeta, isQuarantined, type Answer, type Head, type PastGeneration, type State } from './operation.js';
+import { isMeta, isQuarantined, NO_ANSWER, type Answer, type Head, type PastGeneration, type State } from './operation.js';
 import type { Settings } from './options.js';
 import { present } from './present.js';
 import { assertReadable, type Records } from './records.js';
@@ -58,9 +58,9 @@ export interface Operations {
   result(ref: OperationRef, options?: { readonly signal?: AbortSignal }): Promise<Response>;
   list(options?: ListOptions): AsyncIterable<OperationRecord>;
   /** One pass over what is pending: everything that is due, owned and free is sent again with its own key and bytes. */
-  resume(options?: ResumeOptions): Promise<ResumeReport>;
+  readonly resume: (options?: ResumeOptions) => Promise<ResumeReport>;
   /** Resumes at once, on `online`, when the page is shown again, and when something is due. */
-  start(options?: ResumeOptions): Runner;
+  readonly start: (options?: ResumeOptions) => Runner;
   /** Never sent: cancelled. Maybe sent: not resent any more, in doubt. */
   cancel(ref: OperationRef): Promise<OperationRecord>;
   /**
@@ -79,14 +79,13 @@ export interface OperationsOptions {
   readonly settings: Settings;
   readonly records: Records;
   readonly flights: Flights;
-  readonly driver: ReturnType<typeof createDriver>;
   readonly calls: ReturnType<typeof createCalls>;
   readonly events: Events;
-  scope(): Promise<string | undefined>;
+  readonly scope: () => Promise<string | undefined>;
   /** The target of a name, for keys that are reserved before there is a request. */
-  target(name: string, scope: string): Promise<Target>;
-  resume(options?: ResumeOptions): Promise<ResumeReport>;
-  start(options?: ResumeOptions): Runner;
+  readonly target: (name: string, scope: string) => Promise<Target>;
+  readonly resume: Operations['resume'];
+  readonly start: Operations['start'];
 }
 
 const recordOf = (head: Head): OperationRecord => ({
@@ -109,8 +108,6 @@ const describe = (ref: OperationRef): string => (typeof ref === 'string' ? `"${r
 
 const missing = (ref: OperationRef): SamekeyError =>
   new SamekeyError('NO_SUCH_OPERATION', `There is no operation ${describe(ref)} here: it was never begun in this store, belongs to another scope or client, or was purged.`);
-
-const nothing = (head: Head): Answer => ({ meta: { status: 0, statusText: '', url: head.snapshot?.url ?? '', headers: [], omitted: 'reconciled' }, body: null });
 
 export const createOperations = (options: OperationsOptions): Operations => {
   const { settings, records, flights, calls, events } = options;
@@ -197,7 +194,7 @@ export const createOperations = (options: OperationsOptions): Operations => {
 
   const reconcile: Operations['reconcile'] = async (ref, verdict) => {
     const head = await need(ref);
-    const answer = verdict instanceof Response ? await receive(verdict) : nothing(head);
+    const answer = verdict instanceof Response ? await receive(verdict) : NO_ANSWER;
     if (head.unreadable !== undefined) return replace(head, verdict, answer);
     const quietAt = (head.lastSentAt ?? head.firstSentAt ?? head.createdAt) + settings.maxServerTime;
     const driven = head.lease !== undefined && !(await records.isFree(head));

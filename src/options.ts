@@ -1,5 +1,5 @@
 import type { KyInstance, Options as KyOptions, RetryOptions } from 'ky';
-import type { Reconciliation } from './attempts.js';
+import type { Reconciliation } from './drive.js';
 import { systemClock, type Clock } from './clock.js';
 import type { OperationInfo } from './errors.js';
 import type { Listeners } from './events.js';

@@ -21,9 +21,11 @@ const titleOf = (head: Head): string => (head.name === undefined ? `The operatio
 const responseOf = (answer: ReceivedAnswer | undefined, operation: OperationInfo): Response | undefined =>
   answer && answer.meta.status > 0 ? tag(toResponse(answer, answer.headers), operation) : undefined;
 
+const messageOf = (error: unknown): string => (error instanceof Error ? `${error.name}: ${error.message}` : JSON.stringify(error));
+
 /** What happened last, in words. */
 const lastOf = (answer: ReceivedAnswer | undefined, error: unknown): string =>
-  answer ? `the last answer was ${answer.meta.status}` : error === undefined ? 'no attempt was made' : `the last attempt had no answer (${String(error)})`;
+  answer ? `the last answer was ${answer.meta.status}` : error === undefined ? 'no attempt was made' : `the last attempt had no answer (${messageOf(error)})`;
 
 const pendingError = ({ head, answer, error, reason }: Extract<CallResult, { kind: 'pending' }>, durable = true): SamekeyError => {
   const operation = infoOf(head, { durable });
@@ -52,10 +54,10 @@ const WHY: Readonly<Record<string, string>> = {
   'told-not-to-retry': 'the server failed and asked not to be asked again',
 };
 
-const doubtError = (head: Head, answer: ReceivedAnswer | undefined, keyReused: boolean): SamekeyError => {
+const doubtError = (head: Head, answer?: ReceivedAnswer): SamekeyError => {
   const operation = infoOf(head);
   const options = { operation, response: responseOf(answer, operation) };
-  if (keyReused) {
+  if (head.reason === 'key-reused') {
     return new KeyReusedError(`The server says that key ${head.key} was first used for another request. ${titleOf(head)} is in doubt; nothing more is sent. Find out what the key stands for, then call operations.reconcile.`, options);
   }
   return new InDoubtError(`${titleOf(head)} is in doubt: ${WHY[head.reason ?? ''] ?? head.reason ?? 'its outcome is not known'}. It is not resent. Ask the server, then call operations.reconcile, or pass onInDoubt.`, options);
@@ -65,7 +67,7 @@ const doubtError = (head: Head, answer: ReceivedAnswer | undefined, keyReused: b
 const recorded = (head: Head): Response => {
   const operation = infoOf(head, { replayed: 'keystore' });
   const { answer } = head;
-  if (head.state === 'in_doubt') throw doubtError(head, undefined, head.reason === 'key-reused');
+  if (head.state === 'in_doubt') throw doubtError(head);
   if (head.state === 'cancelled') throw new SamekeyError('CANCELLED', `${titleOf(head)} was cancelled before it had an effect. Call it again to begin anew.`, { operation });
   if (head.state === 'pending') throw pendingError({ kind: 'pending', head, reason: head.parked ?? 'pending' });
   if (!answer || answer.omitted) {
@@ -92,7 +94,7 @@ export const present = (result: CallResult, manner: Manner, stored = true): Resp
       return response;
     }
     case 'in-doubt':
-      throw doubtError(result.head, result.answer, result.keyReused);
+      throw doubtError(result.head, result.answer);
     case 'volatile':
       return present(result.result, manner, false);
     case 'failed':

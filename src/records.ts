@@ -1,6 +1,6 @@
 import type { Clock } from './clock.js';
 import { StoreCorruptError, StoreUnavailableError, isSamekeyError, type SamekeyError } from './errors.js';
-import type { Durability, HeadRef, KeyStore, StoredHead } from './keystore/keystore.js';
+import type { Durability, HeadRef, KeyStore } from './keystore/keystore.js';
 import { HEAD_FORMAT, refOf, transition, written, type Context, type Head, type Lease, type OperationEvent } from './operation.js';
 
 export interface RecordsOptions {
@@ -28,11 +28,11 @@ export interface Applied {
 /** The store as the client sees it: heads, transitions and time. The only place that writes. */
 export interface Records {
   readonly store: KeyStore<Head>;
-  context(): Context;
+  readonly context: () => Context;
   /** Wall time that does not go back: the highest that this process or the store has seen, moved on by the monotonic clock. */
-  now(): number;
+  readonly now: () => number;
   /** A lease of this client, from now. */
-  lease(): Promise<Lease>;
+  readonly lease: () => Promise<Lease>;
   get(ref: HeadRef): Promise<Head | undefined>;
   /** Makes a head where there is none. `done: false` brings the one that was there first. */
   begin(head: NewHead): Promise<Applied>;
@@ -80,7 +80,7 @@ const guard = async <T>(work: Promise<T>): Promise<T> => {
   }
 };
 
-const timekeeper = (clock: Clock): { now(): number; saw(time: number): void } => {
+const timekeeper = (clock: Clock): { readonly now: () => number; readonly saw: (time: number) => void } => {
   const monotonic = (): number => clock.monotonic?.() ?? 0;
   let high = 0;
   let at = monotonic();
@@ -94,7 +94,7 @@ const timekeeper = (clock: Clock): { now(): number; saw(time: number): void } =>
 };
 
 export const createRecords = ({ store: anyStore, clock, instance, lease: leaseMs, retention, nameRetention }: RecordsOptions): Records => {
-  const store = anyStore as KeyStore<StoredHead> as unknown as KeyStore<Head>;
+  const store = anyStore as unknown as KeyStore<Head>;
   const time = timekeeper(clock);
   let owner: Promise<string> | undefined;
 

@@ -1,13 +1,14 @@
-import { isAnonymous, isWindowOver, type createDriver } from './attempts.js';
+import type { Driver } from './attempts.js';
 import type { OperationInfo } from './errors.js';
 import { infoOf, type Events } from './events.js';
 import { placeOf, type CallResult, type Flights } from './flights.js';
 import type { Cursor } from './keystore/keystore.js';
 import { createLanes } from './lanes.js';
-import { isMeta, isQuarantined, type Head, type OperationEvent } from './operation.js';
+import { isAnonymous, isMeta, isQuarantined, type Head, type OperationEvent } from './operation.js';
 import type { Settings } from './options.js';
 import type { Records } from './records.js';
 import { fingerprintOf } from './snapshot.js';
+import { isWindowOver } from './window.js';
 
 export interface ResumeOptions {
   /** Also resume operations without a name, which nobody may be waiting for any more. @default false */
@@ -49,11 +50,11 @@ export interface ResumerOptions {
   readonly settings: Settings;
   readonly records: Records;
   readonly flights: Flights;
-  readonly driver: ReturnType<typeof createDriver>;
+  readonly driver: Driver;
   readonly events: Events;
   /** Aborts when the client closes. */
   readonly closing: AbortSignal;
-  owns(scope: string): boolean | Promise<boolean>;
+  readonly owns: (scope: string) => boolean | Promise<boolean>;
 }
 
 export const createResumer = ({ settings, records, flights, driver, events, closing, owns }: ResumerOptions) => {

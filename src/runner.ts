@@ -27,10 +27,10 @@ const WAKE_EVENTS: readonly (readonly [target: 'window' | 'document', type: stri
 
 export interface RunnerOptions {
   readonly clock: Clock;
-  now(): number;
-  resume(options?: ResumeOptions): Promise<ResumeReport>;
+  readonly now: () => number;
+  readonly resume: (options?: ResumeOptions) => Promise<ResumeReport>;
   /** A pass that failed as a whole: the store is not there. */
-  onError(error: unknown): void;
+  readonly onError: (error: unknown) => void;
 }
 
 /** Starts the loop. Its timers do not keep a process alive. */

@@ -3,6 +3,7 @@ import type { Clock } from './clock.js';
 import type { Head, HeaderList } from './operation.js';
 import { hasOwnCode, meaningsOf, type Meaning, type Profile } from './profiles/profile.js';
 import type { Acceptance, AnswerOutcome, Outcome } from './retry.js';
+import { within } from './within.js';
 
 /** The network: `fetch`, or what stands for it. */
 export type Fetch = (request: Request, init?: RequestInit) => Promise<Response>;
@@ -81,30 +82,6 @@ const nextHop = (response: Response, url: string): string | undefined => {
   return target.origin === new URL(url).origin ? target.href : undefined;
 };
 
-/** Rejects when the time is over or the client closes, also where a transport does not listen to its signal. */
-const limited = async <T>(attempt: Attempt, clock: Clock, work: (signal: AbortSignal) => Promise<T>): Promise<T> => {
-  const controller = new AbortController();
-  const finished = new AbortController();
-  const end = (reason: unknown): void => controller.abort(reason);
-  const closing = (): void => end(attempt.signal.reason);
-  attempt.signal.addEventListener('abort', closing);
-  const ended = new Promise<never>((_, reject) => {
-    controller.signal.addEventListener('abort', () => reject(controller.signal.reason as Error), { once: true });
-  });
-  if (Number.isFinite(attempt.timeout)) {
-    clock.sleep(attempt.timeout, finished.signal).then(
-      () => end(new DOMException(`No answer within ${attempt.timeout} ms`, 'TimeoutError')),
-      () => undefined,
-    );
-  }
-  try {
-    return await Promise.race([work(controller.signal), ended]);
-  } finally {
-    attempt.signal.removeEventListener('abort', closing);
-    finished.abort();
-  }
-};
-
 const numberOf = (json: unknown, name: string): number | undefined => {
   const value = (json as Record<string, unknown> | null | undefined)?.[name];
   return typeof value === 'number' ? value : undefined;
@@ -113,8 +90,10 @@ const numberOf = (json: unknown, name: string): number | undefined => {
 /** Whether a problem says that a new key would (not) be safe. */
 export const safeNewKey = (json: unknown): unknown => (json as { safe_new_key?: unknown } | null | undefined)?.safe_new_key;
 
-/** Sends the bytes of heads, and says what came of it. It never throws: no answer is an outcome too. */
-export const createSend = ({ clock, profile, fetch, accept, storedRefusals }: SendOptions) => {
+/** Sends the bytes of a head, and says what came of it. It never throws: no answer is an outcome too. */
+export type Send = (attempt: Attempt, accept: Accept | undefined) => Promise<Sent>;
+
+export const createSend = ({ clock, profile, fetch, accept, storedRefusals }: SendOptions): Send => {
   const isDeclaredStored = (answer: ReceivedAnswer): boolean =>
     typeof storedRefusals === 'function' ? storedRefusals(toResponse(answer, answer.headers)) : storedRefusals?.includes(answer.meta.status) === true;
 
@@ -148,9 +127,11 @@ export const createSend = ({ clock, profile, fetch, accept, storedRefusals }: Se
     }
   };
 
-  return async (attempt: Attempt, ask: Accept | undefined = accept): Promise<Sent> => {
+  return async (attempt, ask = accept) => {
     try {
-      const answer = await limited(attempt, clock, async signal => receive(await exchange(attempt, signal)));
+      const { timeout, signal: closing } = attempt;
+      const expired = (): DOMException => new DOMException(`No answer within ${timeout} ms`, 'TimeoutError');
+      const answer = await within({ clock, ms: timeout, expired, signal: closing }, async signal => receive(await exchange(attempt, signal)));
       return { answer, outcome: await judge(answer, attempt, ask) };
     } catch (error) {
       return { outcome: { kind: 'no-answer', sent: !provesNotSent(error) }, error };

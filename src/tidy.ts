@@ -9,9 +9,9 @@ const EVERY = 64;
 
 export interface Tidy {
   /** Counts a settled operation; now and then it starts a round in the background. */
-  count(): void;
+  readonly count: () => void;
   /** Drops what is over: answers first, then what is left of anonymous operations, then tombstones. Open heads are never touched. */
-  run(): Promise<void>;
+  readonly run: () => Promise<void>;
 }
 
 export const createTidy = (records: Records, client: string): Tidy => {
