@@ -1,4 +1,4 @@
-import { closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
@@ -36,7 +36,8 @@ export const ensureDirectory = (directory: string): void => {
   }
 };
 
-const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+/** Undefined when the file is absent. @throws EACCES and the like, which are not absence */
+const sizeOf = (path: string): number | undefined => statSync(path, { throwIfNoEntry: false })?.size;
 
 const syncDirectory = (directory: string): void => {
   if (process.platform === 'win32') return; // Windows cannot open a directory, and needs no such sync.
@@ -57,8 +58,7 @@ const create = (path: string): void => {
     syncDirectory(dirname(path));
   } catch (error) {
     if ((error as { code?: string }).code === 'EEXIST') return; // Another process was faster; its file is as good.
-    if (error instanceof Error && 'errcode' in error) throw error;
-    throw new StoreUnavailableError(`${path} cannot be created: ${(error as Error).message}. Check that the directory is writable for this user.`, { cause: error });
+    throw error;
   } finally {
     rmSync(draft, { force: true });
   }
@@ -66,11 +66,12 @@ const create = (path: string): void => {
 
 /** Only absence means empty. SQLite itself would take an empty file for a new database and throw away the WAL beside it. */
 const ensureFile = (path: string): void => {
-  const walBytes = sizeOf(`${path}-wal`);
-  if (!existsSync(path)) {
-    if (walBytes > 0) throw corrupt(path, `it is missing, but its write-ahead log of ${walBytes} bytes is there`);
-    create(path);
-  } else if (sizeOf(path) === 0) throw corrupt(path, 'it has 0 bytes');
+  const size = sizeOf(path);
+  if (size === 0) throw corrupt(path, 'it has 0 bytes');
+  if (size !== undefined) return;
+  const walBytes = sizeOf(`${path}-wal`) ?? 0;
+  if (walBytes > 0) throw corrupt(path, `it is missing, but its write-ahead log of ${walBytes} bytes is there`);
+  create(path);
 };
 
 const pragma = (database: DatabaseSync, name: string): number => Number(Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0]);
@@ -98,8 +99,8 @@ const inspect = (path: string): void => {
  * @throws StoreUnavailableError, StoreCorruptError; SQLite's busy error while another process is at it
  */
 export const openDatabase = (path: string, tuning: Tuning): DatabaseSync => {
-  ensureFile(path);
   try {
+    ensureFile(path);
     inspect(path);
     const database = openFile(path, 'rw');
     database.exec(pragmas(tuning));

@@ -22,19 +22,20 @@ export const corrupt = (path: string, why: string, cause?: unknown): StoreCorrup
     { cause },
   );
 
-/** An error of SQLite in the words of this package; errors that are not SQLite's, and busy ones, stay as they are. */
+const full = (path: string, cause: Error): StoreFullError =>
+  new StoreFullError(`${path} has no room left (${cause.message}). Free disk space, raise maxBytes, or forget settled operations; what is stored is intact.`, { cause });
+
+const outOfReach = (path: string, cause: Error): StoreUnavailableError =>
+  new StoreUnavailableError(`${path} cannot be used (${cause.message}). Check that the directory exists, is writable for this user and is on a healthy disk.`, { cause });
+
+/** An error of SQLite or of the file system in the words of this package; busy ones, and all others, stay as they are. */
 export const translate = (error: unknown, path: string): unknown => {
+  if (error instanceof SamekeyError || !(error instanceof Error)) return error;
   const code = codeOf(error);
-  const message = (error as Error | null)?.message ?? '';
-  if (error instanceof SamekeyError) return error;
-  if (code === CORRUPT || code === NOT_A_DATABASE) return corrupt(path, message, error);
-  if (code === FULL) {
-    return new StoreFullError(`${path} has no room left (${message}). Free disk space, raise maxBytes, or forget settled operations; what is stored is intact.`, { cause: error });
-  }
-  if (OUT_OF_REACH.has(code)) {
-    return new StoreUnavailableError(`${path} cannot be used (${message}). Check that the directory exists, is writable for this user and is on a healthy disk.`, { cause: error });
-  }
-  return error;
+  if (code === CORRUPT || code === NOT_A_DATABASE) return corrupt(path, error.message, error);
+  const { syscall, code: name } = error as NodeJS.ErrnoException;
+  if (code === FULL || name === 'ENOSPC' || name === 'EDQUOT') return full(path, error);
+  return OUT_OF_REACH.has(code) || syscall !== undefined ? outOfReach(path, error) : error;
 };
 
 const CODES = { STORE_CORRUPT: StoreCorruptError, STORE_FULL: StoreFullError, STORE_UNAVAILABLE: StoreUnavailableError } as const;

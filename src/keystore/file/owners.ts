@@ -1,5 +1,5 @@
-import { readdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { newKey } from '../../key.js';
 import { createFile, ensureDirectory, openFile } from './database.js';
@@ -30,11 +30,13 @@ export const fileOwners = (directory: string): Owners => {
 
   const pathOf = (id: string): string => join(folder, `${id}.lock`);
 
+  const isThere = (id: string): boolean => existsSync(pathOf(id));
+
   /** The lock, or undefined when somebody has it. @throws when the file is gone */
   const take = (id: string): DatabaseSync | undefined => {
     const lock = openFile(pathOf(id), 'rw');
     try {
-      lock.exec('BEGIN EXCLUSIVE');
+      lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE'); // Nothing is ever written, so no journal file either.
       return lock;
     } catch (error) {
       lock.close();
@@ -52,24 +54,22 @@ export const fileOwners = (directory: string): Owners => {
   };
 
   const isAlive = (id: string): boolean => {
-    if (!names().includes(id)) return false;
+    if (!isThere(id)) return false;
     try {
       const lock = take(id);
       if (lock) bury(id, lock);
       return lock === undefined;
     } catch {
-      return names().includes(id); // Gone meanwhile: dead. Still there but not to be opened: nobody may be called dead for that.
+      return isThere(id); // Gone meanwhile: dead. Still there but not to be opened: nobody may be called dead for that.
     }
   };
-
-  const names = (): string[] => readdirSync(folder).map(name => name.replace(/\.lock$/, ''));
 
   const acquire = (): { id: string; lock: DatabaseSync } => {
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       const id = newKey();
       createFile(pathOf(id));
       const lock = take(id);
-      if (lock && names().includes(id)) return { id, lock };
+      if (lock && isThere(id)) return { id, lock };
       lock?.close();
     }
     throw new Error(`No lock file in ${folder} could be held. Is something deleting files there?`);
@@ -79,7 +79,7 @@ export const fileOwners = (directory: string): Owners => {
     own() {
       if (!held) {
         ensureDirectory(folder);
-        for (const id of names()) isAlive(id); // Buries the dead, so that their files do not pile up.
+        for (const name of readdirSync(folder)) isAlive(basename(name, '.lock')); // Buries the dead, so that their files do not pile up.
         held = acquire();
       }
       return `file:${held.id}`;
