@@ -34,12 +34,10 @@ const failed = (error: unknown): void => {
 
 const pay = async (): Promise<string> => learn(await api.post('charges', { operation: OPERATION, json: { order: '42', amount: 4200 } }));
 
-/** What a page does when it starts: resume what was left, and show how it ends. */
+/** What the page of an order does when it opens: go on with what was left, and show how it ends. */
 const reattach = async (): Promise<void> => {
   api.operations.start();
-  for await (const { name } of api.operations.list({ state: 'pending' })) {
-    if (name !== undefined) await learn(await api.operations.result(name));
-  }
+  if (await api.operations.get(OPERATION)) await learn(await api.operations.result(OPERATION));
 };
 
 output('pay').addEventListener('click', () => void pay().catch(failed));
