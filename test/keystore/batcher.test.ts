@@ -14,7 +14,7 @@ const idOf = ({ ref }: Write): string => ref.id;
 
 /** A driver that records its batches; `refuse` may throw for a batch, `wait` holds every commit back. */
 const recording = (
-  { refuse = () => undefined, wait = async () => {} }: { refuse?: (ids: string[]) => unknown; wait?: () => Promise<void> } = {},
+  { refuse = () => undefined, wait = async () => {} }: { refuse?: (ids: string[]) => Error | undefined; wait?: () => Promise<void> } = {},
   limits?: BatchLimits,
 ): { store: KeyStore; batches: Batch[]; log: string[] } => {
   const batches: Batch[] = [];
@@ -32,7 +32,7 @@ const recording = (
       return writes.map(() => ({ kind: 'ok' }));
     },
     close: async () => void log.push('close'),
-  } as unknown as KeyStoreDriver<StoredHead>;
+  } as unknown as KeyStoreDriver;
   return { store: batched(driver, limits), batches, log };
 };
 

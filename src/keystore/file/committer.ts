@@ -48,7 +48,7 @@ const workerUrl = new URL(`./worker${extname(import.meta.url)}`, import.meta.url
 export const workerCommitter = (task: WorkerTask): Committer => {
   const worker = new Worker(workerUrl, { workerData: task });
   let ended: StoreUnavailableError | undefined;
-  let pending: { resolve(reply: WorkerReply): void; reject(error: unknown): void } | undefined;
+  let pending: { readonly resolve: (reply: WorkerReply) => void; readonly reject: (error: unknown) => void } | undefined;
 
   const settle = (act: (waiting: NonNullable<typeof pending>) => void): void => {
     const waiting = pending;
@@ -72,7 +72,7 @@ export const workerCommitter = (task: WorkerTask): Committer => {
       if (ended) return reject(ended);
       pending = { resolve, reject };
       worker.ref();
-      worker.postMessage(request);
+      worker.postMessage(request, []);
     });
 
   return {

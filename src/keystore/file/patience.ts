@@ -24,9 +24,8 @@ export type Patiently = <T>(work: () => T, onBusy?: () => void) => Promise<T>;
 export const patience =
   (path: string, machine: Machine): Patiently =>
   async (work, onBusy) => {
-    const { clock, random } = machine;
-    const time = (): number => clock.monotonic?.() ?? clock.now();
-    for (const since = time(); ; await clock.sleep(PAUSE_MS * (0.5 + random()))) {
+    const time = (): number => machine.clock.monotonic?.() ?? machine.clock.now();
+    for (const since = time(); ; await machine.clock.sleep(PAUSE_MS * (0.5 + machine.random()))) {
       try {
         return work();
       } catch (error) {

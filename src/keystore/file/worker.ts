@@ -20,7 +20,7 @@ export interface WorkerTask {
 export type WorkerRequest = { readonly writes: readonly RowWrite[]; readonly durability: Durability } | 'close';
 export type WorkerReply = { readonly results: RowResult[] } | { readonly failure: Failure } | 'closed';
 
-const { clock, random } = thisMachine;
+const { clock } = thisMachine;
 const { path, tuning } = workerData as WorkerTask;
 const port = parentPort as MessagePort;
 const time = (): number => clock.monotonic?.() ?? clock.now();
@@ -38,7 +38,7 @@ const patiently = <T>(work: () => T): T => {
     } catch (error) {
       if (!isBusy(error)) throw error;
       if (time() - since > BUSY_LIMIT_MS) throw lockedOut(path, thisMachine, error);
-      Atomics.wait(cell, 0, 0, PAUSE_MS * (0.5 + random()));
+      Atomics.wait(cell, 0, 0, PAUSE_MS * (0.5 + thisMachine.random()));
     }
   }
 };

@@ -154,7 +154,7 @@ export const readCases: readonly KeyStoreCase[] = [
   {
     name: 'a row that cannot be decoded is unreadable, not absent, and its neighbours are intact',
     async run(subject) {
-      ensure(subject.spoil, 'the subject can damage a row (skip this case with a reason if it truly cannot)');
+      ensure(subject.spoil !== undefined, 'the subject can damage a row (skip this case with a reason if it truly cannot)');
       const store = subject.open();
       const heads = times(3, at => headOf(refOf(`name:${at}`), { due: START + at }));
       const spoiled = heads[1] as StoredHead;
