@@ -97,14 +97,16 @@ export const createResumer = ({ settings, records, flights, driver, events, clos
   };
 
   const fly = async (head: Head): Promise<Head> => {
-    const flight = flights.start(placeOf(head), head.fingerprint, async (interest): Promise<CallResult> => {
+    const place = placeOf(head);
+    // A call may have set off since this pass looked; two drivers of one process could not tell their leases apart.
+    const flight = flights.get(place) ?? flights.start(place, head.fingerprint, async (interest): Promise<CallResult> => {
       const { done, head: claimed } = await records.apply(head, { type: 'claim', lease: await records.lease(), send: true });
       if (!done || !claimed) return { kind: 'lost', head: claimed };
       return driver.drive({ head: claimed, policy, timeout: policy.timeout, ...interest });
     });
     const result = await flight.join(closing, policy.totalTimeout);
     const now = (result && 'head' in result ? result.head : undefined) ?? (await records.get(head)) ?? head;
-    if (now.parked) seenParked.add(placeOf(now));
+    if (now.parked) seenParked.add(place);
     return now;
   };
 

@@ -40,7 +40,10 @@ const send = async (response: Response, incoming: IncomingMessage, outgoing: Ser
     outgoing.end();
     return;
   }
-  await promises.pipeline(Readable.fromWeb(response.body as Parameters<typeof Readable.fromWeb>[0]), outgoing);
+  const body = Readable.fromWeb(response.body as Parameters<typeof Readable.fromWeb>[0]);
+  // The pipeline reports the first error and lets go; a body that fails after its client has gone must not end the process.
+  body.on('error', () => {});
+  await promises.pipeline(body, outgoing);
 };
 
 const refuse = (outgoing: ServerResponse, status: number): void => {
