@@ -6,6 +6,7 @@ import { decide, isAmbiguous, type Decision, type History } from './retry.js';
 import { safeNewKey, type Sent } from './send.js';
 import { createSettlement, type Settlement } from './settle.js';
 import { isWindowOver } from './window.js';
+import { DONE } from './within.js';
 
 /** Drives claimed heads, with the key and the bytes that are in them. It cannot make a key: that is done before, once. */
 export interface Driver {
@@ -59,7 +60,7 @@ export const createDriver = (options: DriverOptions): Driver => {
     let credentials: HeaderList;
     try {
       credentials = await credentialsOf(run);
-      if (!(await options.owns(run.head.scope))) throw foreign(run.head.scope);
+      if (!(await options.owns(run.head.scope, run.drive.live?.ownScope))) throw foreign(run.head.scope);
       while (!run.lost && records.now() >= (run.head.lease?.until ?? 0)) await renew(run);
     } catch (error) {
       if (error instanceof ForeignScopeError) events.foreign(run.head);
@@ -80,7 +81,7 @@ export const createDriver = (options: DriverOptions): Driver => {
     const sending = send({ head, credentials, timeout, signal: options.closing, init: live?.init, previous: run.last?.answer }, live?.accept);
     const renewing = keepLease(run, stop.signal);
     const sent = await sending;
-    stop.abort();
+    stop.abort(DONE);
     await renewing;
     if (sent.outcome.kind === 'no-answer' && !sent.outcome.sent) run.progress = { ...run.progress, lastSentAt: progress.lastSentAt };
     return sent;

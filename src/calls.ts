@@ -23,7 +23,7 @@ export interface Target extends HeadRef {
 export interface ManagedCall {
   readonly target: Target;
   readonly frozen: FrozenRequest;
-  readonly options: Pick<OperationOptions, 'again' | 'since' | 'accept'>;
+  readonly options: Pick<OperationOptions, 'again' | 'since' | 'accept' | 'scope'>;
   readonly policy: CallPolicy;
   readonly init?: RequestInit | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -95,7 +95,18 @@ export interface CallsOptions {
 /** Whether nothing at all could be read or written. */
 const isStoreFailure = (error: unknown): boolean => isSamekeyError(error, 'STORE_UNAVAILABLE') || isSamekeyError(error, 'STORE_FULL');
 
-export const createCalls = ({ settings, records, flights, driver, events, volatile }: CallsOptions) => {
+export interface Calls {
+  /**
+   * Makes a call's operation happen, once, and waits for what comes of it.
+   *
+   * @returns undefined when the caller's patience is over
+   */
+  readonly perform: (call: ManagedCall) => Promise<CallResult | undefined>;
+  /** Looks at a record until somebody has settled it, or nobody drives it any more. */
+  readonly watch: (head: Head, wanted: () => boolean, signal: AbortSignal | undefined) => Promise<Head | undefined>;
+}
+
+export const createCalls = ({ settings, records, flights, driver, events, volatile }: CallsOptions): Calls => {
   const situationOf = async (head: Head): Promise<Situation> => {
     if (head.state === 'rejected') return head.refusal ?? 'answered';
     if (head.state !== 'pending') return head.state;
@@ -113,7 +124,7 @@ export const createCalls = ({ settings, records, flights, driver, events, volati
     );
 
   const driveOf = (head: Head, { policy, frozen, init, options }: ManagedCall, interest: Interest): Drive => {
-    const live = { credentials: frozen.credentials, init, accept: options.accept ?? settings.accept };
+    const live = { credentials: frozen.credentials, init, accept: options.accept ?? settings.accept, ownScope: options.scope !== undefined };
     return { head, policy, timeout: policy.timeout, live, ...interest };
   };
 
@@ -150,8 +161,7 @@ export const createCalls = ({ settings, records, flights, driver, events, volati
     return change(head, { type: 'claim', lease: await records.lease(), send: true }, call, interest);
   };
 
-  /** Looks at a record until somebody has settled it, or nobody drives it any more. */
-  const watch = async (head: Head, wanted: () => boolean, signal: AbortSignal | undefined): Promise<Head | undefined> => {
+  const watch: Calls['watch'] = async (head, wanted, signal) => {
     let current: Head | undefined = head;
     for (let pause = FIRST_LOOK_MS; current && wanted() && (await situationOf(current)) === 'leased'; pause = Math.min(2 * pause, LAST_LOOK_MS)) {
       await settings.clock.sleep(pause, signal);
@@ -243,12 +253,7 @@ export const createCalls = ({ settings, records, flights, driver, events, volati
     }
   };
 
-  /**
-   * Makes a call's operation happen, once, and waits for what comes of it.
-   *
-   * @returns undefined when the caller's patience is over
-   */
-  const perform = async (call: ManagedCall): Promise<CallResult | undefined> => {
+  const perform: Calls['perform'] = async call => {
     const { target, frozen, policy, signal } = call;
     const place = placeOf(target);
     const current = flights.get(place);
@@ -257,5 +262,5 @@ export const createCalls = ({ settings, records, flights, driver, events, volati
     return flight.join(signal, policy.totalTimeout);
   };
 
-  return { perform, watch, situationOf };
+  return { perform, watch };
 };

@@ -138,19 +138,23 @@ const createDispatch = (core: Core, declared: ReadonlySet<string>) => {
 };
 
 /** What ky gets for a managed method: it gives the API, samekey's own loop drives the attempts. */
-const MANAGED_KY_OPTIONS = { timeout: false, totalTimeout: false, retry: { limit: 2, methods: [] } } as const satisfies KyOptions;
+const MANAGED_KY_OPTIONS = { timeout: false, totalTimeout: false, retry: { limit: 0, methods: [] } } as const satisfies KyOptions;
+
+/** Only a hook can force ky to fetch again, and only for that ky has to keep a copy of the body. */
+const FORCEABLE: KyOptions = { retry: { limit: 2, methods: [] } };
 
 type Dispatch = ReturnType<typeof createDispatch>;
 
 const wrap = (core: Core, dispatch: Dispatch, instance: KyInstance, defaults: CallOptions): Client => {
   const { settings } = core;
+  const hooked = defaults.hooks?.afterResponse !== undefined;
 
   const invoke = (method: string | undefined, input: Input, given: CallOptions = {}): ResponsePromise => {
     const own = { ...defaults, ...given };
     const verb = (method ?? given.method ?? (input instanceof Request ? input.method : 'get')).toUpperCase();
     const named = own.operation !== undefined || own.ifMatch !== undefined;
     const managed = own.operation !== false && (settings.methods.has(verb) || (named && verb !== 'GET' && verb !== 'HEAD'));
-    const options = { ...(omit(given, OWN_CALL_OPTIONS) as KyOptions), ...(method && { method }), ...(managed && MANAGED_KY_OPTIONS) };
+    const options = { ...(omit(given, OWN_CALL_OPTIONS) as KyOptions), ...(method && { method }), ...(managed && MANAGED_KY_OPTIONS), ...(managed && (hooked || given.hooks?.afterResponse) && FORCEABLE) };
     if (own.ifMatch !== undefined) options.headers = { ...Object.fromEntries(new Headers(given.headers as HeadersInit)), 'if-match': own.ifMatch };
     const call: Call = { options: own, manner: 'throw', follow: own.redirect === 'follow' };
     const promise = instance(input, { ...options, ...(managed && { samekey: call }) } as KyOptions);
@@ -193,7 +197,7 @@ export const createClient = (options: ClientOptions = {}): Client => {
     const extra = Object.keys(rest).length > 0 ? rest : undefined;
     return samekey ? dispatch(input as Request, samekey, extra) : core.settings.fetch(input as Request, extra);
   };
-  return wrap(core, dispatch, ky.create({ ...kyOptions, fetch } as KyOptions), {});
+  return wrap(core, dispatch, ky.create({ ...kyOptions, fetch } as KyOptions), options.hooks ? { hooks: options.hooks } : {});
 };
 
 /**

@@ -1,9 +1,9 @@
 import { receive, toResponse, type ReceivedAnswer } from './answer.js';
 import { createDriver } from './attempts.js';
-import { createCalls, derivedKeys, idOf, type Target } from './calls.js';
+import { createCalls, derivedKeys, idOf, type Calls, type Target } from './calls.js';
 import { InvalidKeyError } from './errors.js';
 import { createEvents, infoOf } from './events.js';
-import { createFlights } from './flights.js';
+import { createFlights, placeOf } from './flights.js';
 import { newKey } from './key.js';
 import type { KeyStore } from './keystore/keystore.js';
 import type { Head, KeySource } from './operation.js';
@@ -40,7 +40,7 @@ const assertKey = (key: string, { profile }: Settings): string => {
 /** The parts of one client, put together; shared by all that `extend` makes of it. */
 export interface Core {
   readonly settings: Settings;
-  readonly calls: ReturnType<typeof createCalls>;
+  readonly calls: Calls;
   readonly operations: Operations;
   readonly records: Records;
   scopeOf(given: string | undefined): Promise<string | undefined>;
@@ -74,7 +74,8 @@ export const createCore = (settings: Settings, store: KeyStore, defaultOrigin: s
     device.catch(() => (device = undefined));
     return device;
   };
-  const owns = async (scope: string): Promise<boolean> => (settings.owns ? settings.owns(scope) : scope === ((await scopeOf(undefined)) ?? ''));
+  const owns = async (scope: string, given = false): Promise<boolean> => (settings.owns ? settings.owns(scope) : given || scope === ((await scopeOf(undefined)) ?? ''));
+  const parkedHere = new Set<string>();
 
   const { onInDoubt, authorize, secretHeaders } = settings;
   const driverOptions = {
@@ -88,11 +89,12 @@ export const createCore = (settings: Settings, store: KeyStore, defaultOrigin: s
     ...(onInDoubt && { onInDoubt: (head: Head, answer?: ReceivedAnswer) => onInDoubt(infoOf(head), answer && toResponse(answer, answer.headers)) }),
     defaults: [...new Headers(settings.headers as HeadersInit)].filter(([name]) => isCredential(name, secretHeaders)),
     settled: tidy.count,
+    parked: (head: Head) => void parkedHere.add(placeOf(head)),
   };
   const driver = createDriver({ ...driverOptions, records });
   const volatile = volatileRecords(records);
   const calls = createCalls({ settings, records, flights, driver, events, volatile: { records: volatile, driver: createDriver({ ...driverOptions, records: volatile }) } });
-  const resumer = createResumer({ settings, records, flights, driver, events, owns, closing: closing.signal });
+  const resumer = createResumer({ settings, records, flights, driver, events, owns, parkedHere, closing: closing.signal });
   const resume: typeof resumer = async options => {
     const report = await resumer(options);
     await tidy.run();
@@ -125,7 +127,7 @@ export const createCore = (settings: Settings, store: KeyStore, defaultOrigin: s
   const close = async (): Promise<void> => {
     closing.abort(new DOMException('The client was closed', 'AbortError'));
     await Promise.all([...runners].map(runner => runner.stop()));
-    await flights.settled();
+    await flights.land();
     const left = (users.get(store) ?? 1) - 1;
     users.set(store, left);
     if (left === 0) await store.close();

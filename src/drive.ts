@@ -12,8 +12,8 @@ export type Reconciliation = 'applied' | 'not-applied' | 'unknown' | Response;
 /** One drive of one head, by a call or by a resume pass. The head is claimed already. */
 export interface Drive {
   readonly head: Head;
-  /** Credentials and fetch options of the call that is being answered; a resume pass has none. */
-  readonly live?: { readonly credentials: HeaderList; readonly init?: RequestInit | undefined; readonly accept?: Accept | undefined } | undefined;
+  /** Credentials, fetch options and rights of the call that is being answered; a resume pass has none. */
+  readonly live?: { readonly credentials: HeaderList; readonly init?: RequestInit | undefined; readonly accept?: Accept | undefined; readonly ownScope: boolean } | undefined;
   readonly policy: RetryPolicy;
   /** ms per attempt. */
   readonly timeout: number;
@@ -53,7 +53,10 @@ export interface DriverOptions {
   readonly closing: AbortSignal;
   /** Headers that say who sends, for the scope of the record. */
   readonly authorize?: (context: { readonly scope: string }) => HeadersInit | Promise<HeadersInit>;
-  readonly owns: (scope: string) => boolean | Promise<boolean>;
+  /** Whether this process may act for a scope now; `given`: the call itself said whose it is. */
+  readonly owns: (scope: string, given?: boolean) => boolean | Promise<boolean>;
+  /** Remembers what was parked here: another process, which may have other credentials, tries once. */
+  readonly parked: (head: Head) => void;
   readonly onInDoubt?: (head: Head, answer: ReceivedAnswer | undefined) => Reconciliation | Promise<Reconciliation>;
   readonly toAnswer: (response: Response) => Promise<Answer>;
   /** Credentials among the client's own default headers; a resumed request has no others. */

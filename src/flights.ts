@@ -44,28 +44,34 @@ export interface Flights {
   get(id: string): Flight | undefined;
   /** Starts one; it is found under `id` until its result is there. */
   start(id: string, fingerprint: string | undefined, run: (interest: Interest) => Promise<CallResult>): Flight;
-  /** When every flight has ended, whatever it came to. */
-  settled(): Promise<void>;
+  /** Lets no flight wait or try any longer, and resolves when all have ended. */
+  land(): Promise<void>;
 }
+
+/** Why a driver's pause ends early. */
+const UNWANTED = new DOMException('Nobody waits for this operation any more', 'AbortError');
 
 /** Told apart from every reason that a caller may abort with. */
 const EXPIRED = new Error('The time of this caller is over');
 
 export const createFlights = (clock: Clock): Flights => {
   const flights = new Map<string, Flight>();
+  const landing = new AbortController();
 
   const start: Flights['start'] = (id, fingerprint, run) => {
     const waiters = new Set<Waiter>();
     const idle = new AbortController();
+    const land = (): void => idle.abort(UNWANTED);
+    landing.signal.addEventListener('abort', land, { once: true });
     // Real time, not the store's: how long somebody waits does not depend on what the record has seen.
     const interest: Interest = {
-      wanted: () => waiters.size > 0,
+      wanted: () => waiters.size > 0 && !landing.signal.aborted,
       left: () => Math.max(0, ...[...waiters].map(({ until }) => until - clock.now())),
       idle: idle.signal,
     };
     const leave = (waiter: Waiter): void => {
       waiters.delete(waiter);
-      if (waiters.size === 0) idle.abort(new DOMException('Nobody waits for this operation any more', 'AbortError'));
+      if (waiters.size === 0) idle.abort(UNWANTED);
     };
     const join: Flight['join'] = async (signal, patience) => {
       const waiter = { until: clock.now() + patience };
@@ -80,7 +86,10 @@ export const createFlights = (clock: Clock): Flights => {
       }
     };
     // Begins only after the first caller has joined, so that the driver never finds itself unwanted at once.
-    const result = Promise.resolve().then(() => run(interest)).finally(() => flights.delete(id));
+    const result = Promise.resolve().then(() => run(interest)).finally(() => {
+      landing.signal.removeEventListener('abort', land);
+      flights.delete(id);
+    });
     result.catch(() => undefined);
     const flight: Flight = { fingerprint, result, join };
     flights.set(id, flight);
@@ -90,7 +99,8 @@ export const createFlights = (clock: Clock): Flights => {
   return {
     get: id => flights.get(id),
     start,
-    settled: async () => {
+    land: async () => {
+      landing.abort(UNWANTED);
       await Promise.allSettled([...flights.values()].map(({ result }) => result));
     },
   };

@@ -35,12 +35,20 @@ export const naturalKey = (namespace: string, ...parts: readonly (string | numbe
 
 const hex = (bytes: ArrayBuffer): string => Array.from(new Uint8Array(bytes), byte => byte.toString(16).padStart(2, '0')).join('');
 
+interface NodeCrypto {
+  readonly hash?: (algorithm: string, data: Uint8Array) => string;
+}
+
+/** Node's own hash, where this runs on Node: it takes a few microseconds and no trip through the thread pool. */
+const nodeCrypto = (globalThis as { process?: { getBuiltinModule?: (name: string) => NodeCrypto } }).process?.getBuiltinModule?.('node:crypto');
+
 /**
  * Hash of bytes, prefixed with its algorithm, so that a later change of algorithm is never mistaken for other content.
  * Without `crypto.subtle` (pages on plain http) it is the UUIDv5 of the bytes: weaker, yet enough to tell two requests
  * of one's own apart.
  */
 export const digest = async (bytes: Uint8Array<ArrayBuffer>): Promise<string> => {
+  if (nodeCrypto?.hash) return `sha256:${nodeCrypto.hash('sha256', bytes)}`;
   const subtle = (globalThis.crypto as Crypto | undefined)?.subtle as SubtleCrypto | undefined;
   return subtle ? `sha256:${hex(await subtle.digest('SHA-256', bytes))}` : `uuid5:${v5(bytes, v5.URL)}`;
 };

@@ -1,5 +1,5 @@
 import { receive } from './answer.js';
-import { assertScope, type createCalls, type Target } from './calls.js';
+import { assertScope, type Calls, type Target } from './calls.js';
 import { OperationPendingError, SamekeyError, type OperationInfo } from './errors.js';
 import { infoOf, type Events } from './events.js';
 import { placeOf, type CallResult, type Flights } from './flights.js';
@@ -79,7 +79,7 @@ export interface OperationsOptions {
   readonly settings: Settings;
   readonly records: Records;
   readonly flights: Flights;
-  readonly calls: ReturnType<typeof createCalls>;
+  readonly calls: Calls;
   readonly events: Events;
   readonly scope: () => Promise<string | undefined>;
   /** The target of a name, for keys that are reserved before there is a request. */

@@ -1,4 +1,4 @@
-import type { KyInstance, Options as KyOptions, RetryOptions } from 'ky';
+import type { Options as KyOptions, RetryOptions } from 'ky';
 import type { Reconciliation } from './drive.js';
 import { systemClock, type Clock } from './clock.js';
 import type { OperationInfo } from './errors.js';
@@ -236,11 +236,8 @@ export const settingsOf = (options: ClientOptions): Settings => {
 };
 
 /** Names of samekey's own options, which ky must not see. */
-export const OWN_CLIENT_OPTIONS = [
+export const OWN_CLIENT_OPTIONS: readonly (keyof ClientOptions)[] = [
   'origins', 'keystore', 'name', 'scope', 'owns', 'authorize', 'profile', 'keyWindow', 'keyStrategy', 'namespace', 'methods', 'operation', 'accept',
   'storedRefusals', 'conflictWait', 'onInDoubt', 'maxServerTime', 'lease', 'retention', 'nameRetention', 'maxUnsettled', 'maxBodyBytes', 'maxAnswerBytes',
   'secretHeaders', 'onStoreFailure', 'on', 'clock', 'random', 'newKey',
-] as const satisfies readonly (keyof ClientOptions)[];
-
-/** A ky instance whose verbs also take samekey's options. */
-export type Verb = <T>(url: Parameters<KyInstance>[0], options?: CallOptions) => ReturnType<typeof import('ky').default.post<T>>;
+];

@@ -55,12 +55,15 @@ export interface ResumerOptions {
   /** Aborts when the client closes. */
   readonly closing: AbortSignal;
   readonly owns: (scope: string) => boolean | Promise<boolean>;
+  /** Places of what was parked by this client: others, who may have other credentials, try once. */
+  readonly parkedHere: ReadonlySet<string>;
 }
 
-export const createResumer = ({ settings, records, flights, driver, events, closing, owns }: ResumerOptions) => {
+/** One pass; asked for twice at the same time it is one drain. */
+export type Resume = (options?: ResumeOptions) => Promise<ResumeReport>;
+
+export const createResumer = ({ settings, records, flights, driver, events, closing, owns, parkedHere }: ResumerOptions): Resume => {
   const { client: name, policy, profile } = settings;
-  /** Parked by this process; another process, which may have other credentials, tries once. */
-  const seenParked = new Set<string>();
   const lanes = createLanes(PER_ORIGIN);
 
   const doubt = async (head: Head, reason: string): Promise<Head> => {
@@ -79,7 +82,7 @@ export const createResumer = ({ settings, records, flights, driver, events, clos
   const isParked = (head: Head, options: ResumeOptions): boolean => {
     if (!head.parked || options.parked) return false;
     if (head.parked === 'offline') return (globalThis.navigator as Navigator | undefined)?.onLine === false;
-    return head.parked === 'redirected' || seenParked.has(placeOf(head));
+    return head.parked === 'redirected' || parkedHere.has(placeOf(head));
   };
 
   /** Why a pending head is left alone; undefined when it is to be driven. */
@@ -106,7 +109,6 @@ export const createResumer = ({ settings, records, flights, driver, events, clos
     });
     const result = await flight.join(closing, policy.totalTimeout);
     const now = (result && 'head' in result ? result.head : undefined) ?? (await records.get(head)) ?? head;
-    if (now.parked) seenParked.add(place);
     return now;
   };
 
@@ -171,8 +173,7 @@ export const createResumer = ({ settings, records, flights, driver, events, clos
   };
 
   let current: { readonly key: string; readonly report: Promise<ResumeReport> } | undefined;
-  /** One pass; asked for twice at the same time it is one drain. */
-  return (options: ResumeOptions = {}): Promise<ResumeReport> => {
+  return (options = {}) => {
     const key = `${options.anonymous === true}${options.parked === true}`;
     if (current?.key === key) return current.report;
     const report = pass(options).finally(() => {

@@ -49,7 +49,9 @@ export const createSettlement = (options: DriverOptions): Settlement => {
         ? records.apply(head, { type: 'cancel', progress }, 'relaxed')
         : records.apply(head, { type: 'release', fence: head.fence, progress, nextAttemptAt, parked }),
     );
-    if (parked && !forgettable) events.parked(run.head, parked);
+    if (!parked || forgettable) return;
+    options.parked(run.head);
+    events.parked(run.head, parked);
   };
 
   const pend: Settlement['pend'] = async (run, reason, delay, parked) => {

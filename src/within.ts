@@ -10,6 +10,9 @@ export interface Bounds {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** Ends a timer that is not needed any more. A constant, because abort() without a reason makes an error with a stack each time. */
+export const DONE: unique symbol = Symbol('done');
+
 /**
  * Does work that may take only so long, and that somebody may end. It rejects in time also when the work does not listen
  * to the signal it is given.
@@ -35,6 +38,6 @@ export const within = async <T>({ clock, ms, expired, signal }: Bounds, work: (s
     return await Promise.race([work(controller.signal), ended]);
   } finally {
     signal?.removeEventListener('abort', abort);
-    finished.abort();
+    finished.abort(DONE);
   }
 };
