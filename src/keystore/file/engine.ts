@@ -15,6 +15,8 @@ export interface Engine {
   latest(): number;
   /** ms that the last strict commit waited for the disk. */
   readonly syncTook: number;
+  /** Whether another connection has written since this one was asked last. */
+  othersWrote(): boolean;
   close(): void;
 }
 
@@ -58,6 +60,7 @@ export const openEngine = (database: DatabaseSync, path: string, clock: Clock): 
   const shelves = { open: shelfStatements(database, 'open'), settled: shelfStatements(database, 'settled') };
   const find = database.prepare(`${select('open')} WHERE ${REF} UNION ALL ${select('settled')} WHERE ${REF}`);
   const readLatest = database.prepare("SELECT value FROM meta WHERE name = 'latest'");
+  const dataVersion = database.prepare('PRAGMA data_version');
   const raiseLatest = database.prepare("UPDATE meta SET value = max(value, ?) WHERE name = 'latest'");
   const [begin, end, rollback] = ['BEGIN IMMEDIATE', 'COMMIT', 'ROLLBACK'].map(sql => database.prepare(sql)) as [StatementSync, StatementSync, StatementSync];
   // In WAL mode NORMAL does not sync at a commit: what it wrote is synced with the next strict one.
@@ -65,6 +68,8 @@ export const openEngine = (database: DatabaseSync, path: string, clock: Clock): 
   let durabilityNow: Durability = 'strict';
   let latestKnown = 0;
   let syncTook = 0;
+  const versionOf = (): unknown => dataVersion.get()?.['data_version'];
+  let versionSeen = versionOf();
 
   // One statement over both tables, because between two a head could move from one to the other and be in neither.
   const get = ({ client, scope, id }: HeadRef): Row | undefined => find.get(client, scope, id, client, scope, id) as unknown as Row | undefined;
@@ -128,6 +133,12 @@ export const openEngine = (database: DatabaseSync, path: string, clock: Clock): 
     latest: () => Number(readLatest.get()?.['value']),
     get syncTook() {
       return syncTook;
+    },
+    othersWrote() {
+      const version = versionOf();
+      const changed = version !== versionSeen;
+      versionSeen = version;
+      return changed;
     },
     close() {
       database.close();

@@ -29,6 +29,14 @@ const cell = new Int32Array(new SharedArrayBuffer(4));
 /** A commit takes about this long, so whoever waits for one looks again soon after it can be over. */
 const PAUSE_MS = 0.5;
 
+/** Longer than the longest pause of a waiting process, so that it is sure to find the lock free once. */
+const COURTESY_MS = 1;
+
+/** So many commits after the last sign of other writers this thread still lets them go first. */
+const COURTESIES = 32;
+
+const pause = (ms: number): void => void Atomics.wait(cell, 0, 0, ms * (0.5 + thisMachine.random()));
+
 /** Here a lock may be waited for: the thread has nothing else to do. Short, jittered waits, because SQLite's own grow until the waiting process starves. */
 const patiently = <T>(work: () => T): T => {
   const since = time();
@@ -38,12 +46,25 @@ const patiently = <T>(work: () => T): T => {
     } catch (error) {
       if (!isBusy(error)) throw error;
       if (time() - since > BUSY_LIMIT_MS) throw lockedOut(path, thisMachine, error);
-      Atomics.wait(cell, 0, 0, PAUSE_MS * (0.5 + thisMachine.random()));
+      courtesies = COURTESIES;
+      pause(PAUSE_MS);
     }
   }
 };
 
 let engine: Engine | undefined;
+let courtesies = 0;
+
+/**
+ * A process that commits again at once would find the lock free each time, and those that wait would starve. So whoever
+ * shares the database leaves a gap before each commit, and only then.
+ */
+const commit = (ready: Engine, { writes, durability }: Exclude<WorkerRequest, 'close'>): RowResult[] => {
+  if (courtesies > 0) pause(COURTESY_MS);
+  const results = patiently(() => ready.commit(writes, durability));
+  courtesies = ready.othersWrote() ? COURTESIES : Math.max(0, courtesies - 1);
+  return results;
+};
 
 const reply = (request: WorkerRequest): WorkerReply => {
   if (request === 'close') {
@@ -53,7 +74,7 @@ const reply = (request: WorkerRequest): WorkerReply => {
   }
   try {
     const ready = (engine ??= patiently(() => openEngine(openDatabase(path, tuning), path, clock)));
-    return { results: patiently(() => ready.commit(request.writes, request.durability)) };
+    return { results: commit(ready, request) };
   } catch (error) {
     return { failure: toFailure(error) };
   }
