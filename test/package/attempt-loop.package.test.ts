@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { transformSync } from 'esbuild';
 import { describe, expect, test } from 'vitest';
+import { reach, readGraph } from './source-graph.js';
 import { ROOT } from './tarball.js';
 
 /** Whatever could make a fresh key, or a part of one, while a request is being repeated. */
@@ -10,8 +11,15 @@ const MAKES_A_KEY = /\bnewKey\b|\bderiveKey\b|\buuid\b|\bv[1-7]\(|randomUUID|get
 /** Comments may speak of keys; the code may not. */
 const builtCode = (name: string): string => transformSync(readFileSync(join(ROOT, 'dist', name), 'utf8'), { legalComments: 'none' }).code;
 
+/** The loop and everything that it can call, as far as imports tell. */
+const PARTS = [...reach(readGraph({ types: false }), 'attempts.ts').keys()].map(path => path.replace(/\.ts$/, '.js'));
+
 describe('the built attempt loop', () => {
-  test.each(['attempts.js', 'retry.js'])('%s contains nothing that makes a key', name => {
+  test('is what is searched here', () => {
+    expect(PARTS).toEqual(expect.arrayContaining(['attempts.js', 'retry.js', 'send.js']));
+  });
+
+  test.each(PARTS)('%s contains nothing that makes a key', name => {
     expect(existsSync(join(ROOT, 'dist', name)), `dist/${name} is missing: run \`npm run build\``).toBe(true);
     expect(builtCode(name)).not.toMatch(MAKES_A_KEY);
   });
