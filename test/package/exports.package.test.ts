@@ -20,8 +20,10 @@ declare global {
 export {};
 `;
 
+const readme = (): string => readFileSync(join(ROOT, 'README.md'), 'utf8');
+
 const readmeSnippets = (): string[] =>
-  [...readFileSync(join(ROOT, 'README.md'), 'utf8').matchAll(/^```ts\n(.*?)^```/gms)].map(([, code]) => code!);
+  [...readme().matchAll(/^```ts\n(.*?)^```/gms)].map(([, code]) => code!);
 
 /** Entries that may need a package which only some users have. */
 const NEEDS_PEER: Readonly<Record<string, string>> = { './msw': 'msw' };
@@ -68,6 +70,11 @@ describe('the packed tarball', () => {
 
   test.each(CODE)('contains what $subpath names', ({ types, default: code }) => {
     expect(consumer.files).toEqual(expect.arrayContaining([types.slice(2), code.slice(2)]));
+  });
+
+  test.each(CODE)('$subpath has a row in the table of parts of the README', ({ subpath }) => {
+    const rows = readme().split('\n').filter(line => line.startsWith('| `samekey'));
+    expect(rows.filter(row => row.split('|')[1]!.includes(`\`${specifier(subpath)}\``))).toHaveLength(1);
   });
 
   test('names the types of every entry first, where TypeScript looks', () => {
