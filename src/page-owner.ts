@@ -22,7 +22,7 @@ const hold = (locks: LockManager, name: string): Promise<Release> =>
   });
 
 /** @param locks - @default navigator.locks */
-export const pageOwner = (locks: LockManager | undefined = globalThis.navigator?.locks): PageOwner => {
+export const pageOwner = (locks: LockManager | null | undefined = globalThis.navigator?.locks): PageOwner => {
   let name: string | undefined;
   let held: Promise<Release> | undefined;
 

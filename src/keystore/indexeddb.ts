@@ -16,8 +16,8 @@ export interface IndexedDBKeyStoreOptions {
   readonly clock?: Clock;
   /** Asked at every open. @default () => globalThis.indexedDB */
   readonly factory?: () => IDBFactory | undefined;
-  /** @default navigator.locks */
-  readonly locks?: LockManager | undefined;
+  /** null where owners shall not be told alive or dead. @default navigator.locks, which pages on plain http do not have */
+  readonly locks?: LockManager | null;
 }
 
 /** The one row that is no head: who committed last, and the highest `writtenAt` that was noted. */

@@ -1,0 +1,79 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { chromium, firefox, type Browser, type BrowserContext, type Page } from 'playwright';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { launchOptions } from '../browsers.js';
+import type { Shop } from './indexeddb-page.js';
+
+const servePage = async () => {
+  const bundle = await build({
+    entryPoints: [fileURLToPath(new URL('./indexeddb-page.ts', import.meta.url))],
+    bundle: true,
+    format: 'esm',
+    target: 'es2023',
+    write: false,
+  });
+  const html = `<!doctype html><title>shop</title><script type="module">${bundle.outputFiles[0]?.text ?? ''}</script>`;
+  const server = createServer((_request, response) => response.setHeader('content-type', 'text/html').end(html));
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, close: () => server.close() };
+};
+
+const call = <Name extends keyof Shop>(page: Page, name: Name, ...args: Parameters<Shop[Name]>): Promise<Awaited<ReturnType<Shop[Name]>>> =>
+  page.evaluate(([method, given]) => (globalThis as unknown as { shop: Record<string, (...list: unknown[]) => unknown> }).shop[method]?.(...given), [name as string, args as unknown[]] as const) as never;
+
+describe.each(['chromium', 'firefox'] as const)('two pages of one origin in %s', name => {
+  let server: Awaited<ReturnType<typeof servePage>>;
+  let browser: Browser;
+  let context: BrowserContext;
+  let pages: readonly [Page, Page];
+
+  const openPage = async (): Promise<Page> => {
+    const page = await context.newPage();
+    await page.goto(server.url);
+    return page;
+  };
+
+  beforeAll(async () => {
+    server = await servePage();
+    browser = await (name === 'chromium' ? chromium : firefox).launch(launchOptions(name));
+  });
+  afterAll(async () => {
+    await browser.close();
+    server.close();
+  });
+  beforeEach(async () => {
+    context = await browser.newContext();
+    pages = [await openPage(), await openPage()];
+  });
+  afterEach(() => context.close());
+
+  it('C50: that claim the same 200 heads at once get each head once', async () => {
+    await call(pages[0], 'begin', 200);
+    expect(await Promise.all(pages.map(page => call(page, 'look')))).toEqual([200, 200]);
+    const claimed = await Promise.all(pages.map((page, at) => call(page, 'claim', `page ${at}`)));
+    expect(claimed.flat()).toHaveLength(200);
+    expect(new Set(claimed.flat()).size).toBe(200);
+  });
+
+  it('C50: see each other live, and that one died when it was closed or left', async () => {
+    const [one, other] = pages;
+    const [owner, otherOwner] = [await call(one, 'owner'), await call(other, 'owner')];
+    expect([await call(other, 'liveness', owner), await call(one, 'liveness', otherOwner)]).toEqual(['alive', 'alive']);
+    await one.close();
+    await vi.waitFor(async () => expect(await call(other, 'liveness', owner)).toBe('dead'), { timeout: 10_000 });
+    const third = await openPage();
+    expect(await call(third, 'liveness', otherOwner)).toBe('alive');
+    await other.goto('about:blank');
+    await vi.waitFor(async () => expect(await call(third, 'liveness', otherOwner)).toBe('dead'), { timeout: 10_000 });
+  });
+
+  it('find after a reload what was begun before it', async () => {
+    const [one] = pages;
+    await call(one, 'begin', 5);
+    await one.reload();
+    expect(await call(one, 'look')).toBe(5);
+  });
+});
