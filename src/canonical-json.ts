@@ -1,4 +1,12 @@
-const TOKEN = /\s*(?:("(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)|(true|false|null)|([{}[\],:]))/y;
+// White space is JSON's own: a byte order mark, which \s would skip, is no part of JSON. The string is unrolled, because
+// an alternative per character would exhaust the stack of the matcher on long ones.
+const TOKEN =
+  /[ \t\n\r]*(?:("[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[\da-fA-F]{4})[^"\\\u0000-\u001f]*)*")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)|(true|false|null)|([{}[\],:]))/y;
+
+const BLANK = /^[ \t\n\r]*$/;
+
+/** Longer exponents lose digits as a number; nobody means one. */
+const MAX_EXPONENT_DIGITS = 15;
 
 /** Deeper than any honest request; a hostile one must not exhaust the stack. */
 const MAX_DEPTH = 200;
@@ -8,8 +16,12 @@ class NotCanonical extends Error {}
 /** One spelling per exact value: 1, 1.0 and 1e0 are equal, 9007199254740993 and …992 are not. */
 const canonicalNumber = (lexeme: string): string => {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(lexeme) ?? [];
+  if (exponent.length > MAX_EXPONENT_DIGITS) throw new NotCanonical();
   const digits = (whole + fraction).replace(/^0+/, '');
-  const significant = digits.replace(/0+$/, '');
+  // Not /0+$/, which takes quadratic time on a hostile run of zeros.
+  let length = digits.length;
+  while (digits[length - 1] === '0') length -= 1;
+  const significant = digits.slice(0, length);
   return significant === '' ? '0' : `${sign}${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`;
 };
 
@@ -62,7 +74,7 @@ export const canonicalJson = (text: string): string | undefined => {
   };
   try {
     const result = value(next(), 0);
-    return text.slice(at).trim() === '' ? result : undefined;
+    return BLANK.test(text.slice(at)) ? result : undefined;
   } catch (error) {
     if (error instanceof NotCanonical) return undefined;
     throw error;

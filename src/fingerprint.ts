@@ -38,7 +38,7 @@ const binaryText = (bytes: Uint8Array): string => {
 /** The parts as they were written, without the random boundary between them. */
 const multipart = (bytes: Uint8Array, boundary: string): string | undefined => {
   const pieces = `\r\n${binaryText(bytes)}`.split(`\r\n--${boundary}`);
-  return pieces.length > 2 && pieces.at(-1)?.startsWith('--') ? frame(pieces.slice(1, -1)) : undefined;
+  return pieces.length > 1 && pieces.at(-1)?.startsWith('--') ? frame(pieces.slice(1, -1)) : undefined;
 };
 
 const textual = (bytes: Uint8Array, canonical: (text: string) => string | undefined): string | undefined => {
@@ -49,6 +49,26 @@ const textual = (bytes: Uint8Array, canonical: (text: string) => string | undefi
   }
 };
 
+const component = (text: string): string => decodeURIComponent(text.replaceAll('+', ' '));
+
+/**
+ * Names and values of a query or a form, decoded; undefined where that would lose something: URLSearchParams makes one
+ * character of all bytes that are not UTF-8, and so equals of what is not.
+ */
+const pairsOf = (text: string): [name: string, value: string][] | undefined => {
+  const pair = (part: string): [string, string] => {
+    const at = part.includes('=') ? part.indexOf('=') : part.length;
+    return [component(part.slice(0, at)), component(part.slice(at + 1))];
+  };
+  try {
+    return text.split('&').filter(Boolean).map(pair);
+  } catch {
+    return undefined;
+  }
+};
+
+const framePairs = (pairs: readonly [string, string][] | undefined): string | undefined => pairs && frame(pairs.flat());
+
 /** The body without what carries no meaning; undefined where its bytes are its meaning. */
 const canonicalBody = (bytes: Uint8Array, contentType: string): string | undefined => {
   const essence = essenceOf(contentType);
@@ -56,14 +76,14 @@ const canonicalBody = (bytes: Uint8Array, contentType: string): string | undefin
     const boundary = boundaryOf(contentType);
     return boundary === undefined ? undefined : multipart(bytes, boundary);
   }
-  if (essence === 'application/x-www-form-urlencoded') return textual(bytes, text => frame([...new URLSearchParams(text)].flat()));
+  if (essence === 'application/x-www-form-urlencoded') return textual(bytes, text => framePairs(pairsOf(text)));
   if (essence === 'application/json' || essence.endsWith('+json')) return textual(bytes, canonicalJson);
   return undefined;
 };
 
 /** By name; equal names keep their order, because the sort is stable. */
 const sortedQuery = (query: string): string =>
-  frame([...new URLSearchParams(query)].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)).flat());
+  framePairs(pairsOf(query)?.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))) ?? frame([query]);
 
 const concat = (head: Uint8Array, body: Uint8Array): Uint8Array<ArrayBuffer> => {
   const bytes = new Uint8Array(head.length + body.length);
