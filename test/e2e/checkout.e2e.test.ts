@@ -13,7 +13,9 @@ import type { PaymentServer } from '../support/payment-server.js';
 const pages = mkdtempSync(join(tmpdir(), 'samekey-pages-'));
 
 beforeAll(async () => {
-  await build({ root: fileURLToPath(new URL('page', import.meta.url)), build: { outDir: pages, emptyOutDir: true, minify: false }, logLevel: 'error' });
+  const root = fileURLToPath(new URL('page', import.meta.url));
+  const input = [join(root, 'index.html'), join(root, 'bare.html')];
+  await build({ root, build: { outDir: pages, emptyOutDir: true, minify: false, rolldownOptions: { input } }, logLevel: 'error' });
 });
 afterAll(() => rmSync(pages, { recursive: true, force: true }));
 
@@ -46,8 +48,8 @@ describe.each(['chromium', 'firefox'] as const)('a checkout in %s', name => {
   });
   afterEach(() => server.close());
 
-  const payAndWait = async (): Promise<Page> => {
-    const page = await browser.open(server.origin);
+  const payAndWait = async (path = ''): Promise<Page> => {
+    const page = await browser.open(server.origin + path);
     await page.click('#pay');
     await server.arrived(1);
     return page;
@@ -114,5 +116,13 @@ describe.each(['chromium', 'firefox'] as const)('a checkout in %s', name => {
     expect(await Promise.all(tabs.map(answerOn))).toEqual(['ch_1', 'ch_1']);
     expectOneCharge(server, { attempts: 2 });
     expect(server.requests).toHaveLength(2);
+  });
+
+  test('control: without samekey the same reload charges twice', async () => {
+    server.script({ kind: 'hang' });
+    const page = await payAndWait('/bare.html');
+    await page.reload();
+    expect(await answerOn(page)).toBe('ch_2');
+    expect(server.effects).toHaveLength(2);
   });
 });

@@ -16,6 +16,9 @@ export interface BrowserSession {
   close(): Promise<void>;
 }
 
+/** Nothing a page does takes this long, on however busy a machine; it only ends what hangs. */
+const HANG_MS = 60_000;
+
 const ENGINES = { chromium, firefox };
 
 /** A killed browser may hold its folder for a moment. */
@@ -38,7 +41,11 @@ const kill = (pid: number): void => {
 
 export const startBrowser = async (name: BrowserName): Promise<BrowserSession> => {
   const profile = mkdtempSync(join(tmpdir(), `samekey-${name}-`));
-  const launch = (): Promise<BrowserContext> => ENGINES[name].launchPersistentContext(profile, { ...launchOptions(name), headless: true });
+  const launch = async (): Promise<BrowserContext> => {
+    const context = await ENGINES[name].launchPersistentContext(profile, { ...launchOptions(name), headless: true });
+    context.setDefaultTimeout(HANG_MS);
+    return context;
+  };
   let context = await launch();
 
   return {
