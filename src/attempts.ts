@@ -1,4 +1,5 @@
 import type { ReceivedAnswer } from './answer.js';
+import { after } from './clock.js';
 import { startRun, type Drive, type DriveResult, type DriverOptions, type Run } from './drive.js';
 import { ForeignScopeError } from './errors.js';
 import { isAnonymous, type Head, type HeaderList } from './operation.js';
@@ -6,7 +7,6 @@ import { decide, isAmbiguous, type Decision, type History } from './retry.js';
 import { safeNewKey, type Sent } from './send.js';
 import { createSettlement, type Settlement } from './settle.js';
 import { isWindowOver } from './window.js';
-import { DONE } from './within.js';
 
 /** Drives claimed heads, with the key and the bytes that are in them. It cannot make a key: that is done before, once. */
 export interface Driver {
@@ -43,16 +43,22 @@ export const createDriver = (options: DriverOptions): Driver => {
     run.lost = !done;
   };
 
-  /** Without it a slow answer would look like a dead driver. */
-  const keepLease = async (run: Run, stop: AbortSignal): Promise<void> => {
-    try {
-      while (!run.lost) {
-        await clock.sleep(leaseMs / 3, stop, true);
-        await renew(run);
-      }
-    } catch {
-      // Stopped, or the store failed: the lease runs out by itself, and is checked before the next send.
-    }
+  /** Without it a slow answer would look like a dead driver. The function it returns stops it, after a renewal under way. */
+  const keepLease = (run: Run): (() => Promise<void>) => {
+    let cancel = (): void => undefined;
+    let renewing = Promise.resolve();
+    const next = (): void => {
+      cancel = after(clock, leaseMs / 3, () => {
+        // A failure of the store lets the lease run out, which is checked before the next send.
+        renewing = renew(run).then(() => (run.lost ? undefined : next()), () => undefined);
+      }, true);
+    };
+    next();
+    return async () => {
+      cancel();
+      await renewing;
+      cancel();
+    };
   };
 
   /** Everything before a send; undefined when all holds, after the last await, for these credentials. */
@@ -77,12 +83,9 @@ export const createDriver = (options: DriverOptions): Driver => {
     const { timeout, live } = drive;
     run.progress = { ...progress, attempts: progress.attempts + 1, lastSentAt: records.now() };
     events.attempt(head, run.progress.attempts);
-    const stop = new AbortController();
-    const sending = send({ head, credentials, timeout, signal: options.closing, init: live?.init, previous: run.last?.answer }, live?.accept);
-    const renewing = keepLease(run, stop.signal);
-    const sent = await sending;
-    stop.abort(DONE);
-    await renewing;
+    const stop = keepLease(run);
+    const sent = await send({ head, credentials, timeout, signal: options.closing, init: live?.init, previous: run.last?.answer }, live?.accept);
+    await stop();
     if (sent.outcome.kind === 'no-answer' && !sent.outcome.sent) run.progress = { ...run.progress, lastSentAt: progress.lastSentAt };
     return sent;
   };

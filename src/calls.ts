@@ -92,6 +92,9 @@ export interface CallsOptions {
   readonly volatile: { readonly driver: Driver; readonly records: Records };
 }
 
+/** Whether the platform says that nothing can be sent. That it can be sent nobody can say. */
+export const isOffline = (): boolean => (globalThis.navigator as Navigator | undefined)?.onLine === false;
+
 /** Whether nothing at all could be read or written. */
 const isStoreFailure = (error: unknown): boolean => isSamekeyError(error, 'STORE_UNAVAILABLE') || isSamekeyError(error, 'STORE_FULL');
 
@@ -151,13 +154,14 @@ export const createCalls = ({ settings, records, flights, driver, events, volati
   const revise = async (head: Head, call: ManagedCall, interest: Interest): Promise<CallResult> =>
     change(head, { type: 'revise', frozen: call.frozen, lease: await records.lease() }, call, interest);
 
+  /** Whether a pause came to its end before everybody left. */
+  const slept = (ms: number, { idle }: Interest): Promise<boolean> => settings.clock.sleep(ms, idle).then(() => true, () => false);
+
   const claim = async (head: Head, call: ManagedCall, interest: Interest): Promise<CallResult> => {
+    if (head.firstSentAt === undefined && isOffline()) return { kind: 'pending', head, reason: 'offline' };
     const due = Math.min((head.nextAttemptAt ?? 0) - records.now(), call.policy.maxRetryAfter);
     // The server asked for this pause; a new call does not know better.
-    if (due > 0 && head.firstSentAt !== undefined) {
-      if (due > interest.left()) return { kind: 'pending', head, reason: 'not due yet' };
-      await settings.clock.sleep(due, interest.idle);
-    }
+    if (due > interest.left() || (due > 0 && !(await slept(due, interest)))) return { kind: 'pending', head, reason: 'not due yet' };
     return change(head, { type: 'claim', lease: await records.lease(), send: true }, call, interest);
   };
 
@@ -171,7 +175,7 @@ export const createCalls = ({ settings, records, flights, driver, events, volati
   };
 
   const follow = async (head: Head, call: ManagedCall, interest: Interest): Promise<CallResult> => {
-    const now = await watch(head, interest.wanted, interest.idle);
+    const now = await watch(head, interest.wanted, interest.idle).catch(() => head);
     if (now?.state === 'pending' && interest.wanted()) return enter(now, call, interest);
     return { kind: 'lost', head: now };
   };
@@ -222,7 +226,7 @@ export const createCalls = ({ settings, records, flights, driver, events, volati
     const { since } = options;
     // The record may have been wiped, and the server may have forgotten the key since.
     if (since !== undefined && isWindowOver({ firstSentAt: since, keyWindow }, now(), policy.timeout)) return { ...head, state: 'in_doubt', reason: 'key-window', firstSentAt: since };
-    if ((globalThis.navigator as Navigator | undefined)?.onLine !== false) return { ...head, firstSentAt: now(), lease: await lease() };
+    if (!isOffline()) return { ...head, firstSentAt: now(), lease: await lease() };
     return name === undefined ? { ...head, state: 'cancelled' } : { ...head, parked: 'offline' };
   };
 

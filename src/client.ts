@@ -1,6 +1,6 @@
 import ky, { type Input, type KyInstance, type Options as KyOptions, type ResponsePromise } from 'ky';
 import { createCore, type Core } from './core.js';
-import { BodyNotReplayableError, OperationPendingError, UndeclaredOriginError, isSamekeyError, type OperationInfo } from './errors.js';
+import { BodyNotReplayableError, OperationPendingError, StoreUnavailableError, UndeclaredOriginError, isSamekeyError, type OperationInfo } from './errors.js';
 import { indexedDBKeyStore } from './keystore/indexeddb.js';
 import type { KeyStore } from './keystore/keystore.js';
 import type { Operations } from './operations.js';
@@ -61,13 +61,19 @@ const declaredOrigins = ({ prefix, baseUrl, origins = [] }: ClientOptions): Read
   throw new UndeclaredOriginError('createClient needs to know which server it may send keys to. Pass `prefix: "https://api.shop.example"` or `origins: ["https://api.shop.example"]`.');
 };
 
-const defaultStore = (): KeyStore => {
-  if (typeof indexedDB !== 'undefined') return indexedDBKeyStore();
-  throw new TypeError(
-    'createClient needs a `keystore` here, because there is no IndexedDB. Node: fileKeyStore(directory) from "samekey/keystore/file" keeps keys through crashes and restarts; ' +
-      'memoryKeyStore() from "samekey/keystore/memory" forgets them with the process.',
+const noStore = (): Promise<never> =>
+  Promise.reject(
+    new StoreUnavailableError(
+      'createClient needs a `keystore` here, because there is no IndexedDB. Nothing was sent. Node: fileKeyStore(directory) from "samekey/keystore/file" keeps keys through crashes and restarts; ' +
+        'memoryKeyStore() from "samekey/keystore/memory" forgets them with the process.',
+    ),
   );
-};
+
+/** IndexedDB; elsewhere nothing at all, told at the first call that needs it, so that a page's module can be loaded by a server. */
+const defaultStore = (): KeyStore =>
+  typeof indexedDB === 'undefined'
+    ? { info: { engine: 'none', survives: 'none', shared: 'instance' }, get: noStore, commit: noStore, scan: noStore, owner: noStore, liveness: noStore, latest: noStore, close: () => Promise.resolve() }
+    : indexedDBKeyStore();
 
 /** The key a caller set itself, without the quotes of a structured field. */
 const givenKey = (request: Request, header: string): string | undefined => {
@@ -85,10 +91,14 @@ const assertName = (options: { operation?: unknown }, where: string): void => {
 const createDispatch = (core: Core, declared: ReadonlySet<string>) => {
   const { settings, calls, records } = core;
 
+  /** As if samekey were not there. ky was told not to watch the time of a verb that looked managed. */
   const passThrough = (request: Request, call: Call, init: RequestInit | undefined): Promise<Response> => {
+    if (call.manner === 'respond') return settings.fetch(request, init);
     const { timeout } = policyOf(call.options, settings.policy, false);
     const expired = (): DOMException => new DOMException(`No answer within ${timeout} ms`, 'TimeoutError');
-    return within({ clock: settings.clock, ms: timeout, expired, signal: request.signal }, signal => settings.fetch(new Request(request, { signal }), init));
+    const late = new AbortController();
+    const sending = settings.fetch(new Request(request, { signal: AbortSignal.any([request.signal, late.signal]) }), init);
+    return within({ clock: settings.clock, ms: timeout, expired }, sending, reason => late.abort(reason));
   };
 
   /** The name of a request's operation; false when it gets no key at all. */
@@ -183,7 +193,7 @@ const wrap = (core: Core, dispatch: Dispatch, instance: KyInstance, defaults: Ca
  * durable Idempotency-Key before their first byte leaves. It touches no storage until the first such call.
  *
  * @throws UndeclaredOriginError outside a page without `prefix`, `baseUrl` or `origins`
- * @throws TypeError without `keystore` where there is no IndexedDB, and for options that contradict each other
+ * @throws TypeError for options that contradict each other
  */
 export const createClient = (options: ClientOptions = {}): Client => {
   assertName(options, 'createClient()');

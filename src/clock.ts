@@ -12,34 +12,56 @@ export interface Clock {
    * @param background - true lets a process end while this timer is pending
    */
   sleep(ms: number, signal?: AbortSignal, background?: boolean): Promise<void>;
+  /** Calls `run` after `ms`, unless the function it returns is called before. @default made of `sleep` */
+  timer?(ms: number, run: () => void, background?: boolean): () => void;
 }
 
 /** Above this a platform timer fires at once instead of late (setTimeout keeps 31 bits). */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-const timer = (ms: number, signal: AbortSignal | undefined, background: boolean): Promise<void> =>
-  new Promise((resolve, reject) => {
-    const abort = (): void => {
-      clearTimeout(handle);
-      reject(signal?.reason as Error);
-    };
-    const handle = setTimeout(() => {
-      signal?.removeEventListener('abort', abort);
-      resolve();
-    }, ms);
+const nothing = (): void => undefined;
+
+/** Platform timers, longer ones in pieces. */
+const platformTimer = (ms: number, run: () => void, background = false): (() => void) => {
+  let cancel = nothing;
+  const start = (left: number): void => {
+    const handle = setTimeout(() => (left > MAX_TIMER_MS ? start(left - MAX_TIMER_MS) : run()), Math.min(left, MAX_TIMER_MS));
     // Node and Deno hand out objects, browsers numbers; only the former can be unref'd.
     if (background) (handle as { unref?: () => void }).unref?.();
-    signal?.addEventListener('abort', abort, { once: true });
-  });
+    cancel = () => clearTimeout(handle);
+  };
+  start(Math.max(0, ms));
+  return () => cancel();
+};
 
-/** The machine's clock. Waits longer than a platform timer can hold are slept in pieces. */
+/** The machine's clock. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  async sleep(ms, signal, background = false) {
-    signal?.throwIfAborted();
-    let left = Math.max(0, ms);
-    for (; left > MAX_TIMER_MS; left -= MAX_TIMER_MS) await timer(MAX_TIMER_MS, signal, background);
-    await timer(left, signal, background);
-  },
+  timer: platformTimer,
+  sleep: (ms, signal, background = false) =>
+    new Promise((resolve, reject) => {
+      signal?.throwIfAborted();
+      const abort = (): void => {
+        cancel();
+        reject(signal?.reason as Error);
+      };
+      const cancel = platformTimer(ms, () => {
+        signal?.removeEventListener('abort', abort);
+        resolve();
+      }, background);
+      signal?.addEventListener('abort', abort, { once: true });
+    }),
+};
+
+/** Ends a sleep that is not needed any more. A constant, because abort() without a reason makes an error with a stack each time. */
+const DONE = Symbol('done');
+
+/** Calls `run` after `ms`; the function it returns cancels that. Most timers are cancelled, so they must cost little. */
+export const after = (clock: Clock, ms: number, run: () => void, background = false): (() => void) => {
+  if (ms === Number.POSITIVE_INFINITY) return nothing;
+  if (clock.timer) return clock.timer(ms, run, background);
+  const cancelled = new AbortController();
+  clock.sleep(ms, cancelled.signal, background).then(run, nothing);
+  return () => cancelled.abort(DONE);
 };

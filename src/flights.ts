@@ -77,7 +77,7 @@ export const createFlights = (clock: Clock): Flights => {
       const waiter = { until: clock.now() + patience };
       waiters.add(waiter);
       try {
-        return await within({ clock, ms: patience, expired: () => EXPIRED, signal }, () => flight.result);
+        return await within({ clock, ms: patience, expired: () => EXPIRED, signal }, flight.result);
       } catch (error) {
         if (error === EXPIRED) return undefined;
         throw error;

@@ -14,7 +14,7 @@ export interface Database {
   /**
    * idb-keyval's `UseStore` (so its `get`, `setMany`, `update` … work over it) with what that lacks: durability, one
    * explicit commit, a time limit, and a connection that heals. It resolves with what `work` returned once the
-   * transaction is complete, never at the success of a request: the quota can still abort it then. Rejects with
+   * writes are complete, never at the success of a request: the quota can still abort them then. Rejects with
    * `StoreFullError` when the quota is reached and with `StoreUnavailableError` for all else.
    *
    * @param durability - @default 'relaxed'
@@ -91,7 +91,8 @@ const transact = async <T>(transaction: IDBTransaction, work: Work<T>, retried: 
     const result = await work(transaction.objectStore(STORE), retried);
     // Without it the browser first waits whether more requests come.
     quietly(() => transaction.commit());
-    await complete;
+    // What was read is true however the reading ends; Chromium aborts it when one of many values is lost.
+    if (transaction.mode !== 'readonly') await complete;
     return result;
   };
   try {

@@ -1,6 +1,6 @@
 import type { Options as KyOptions, RetryOptions } from 'ky';
 import type { Reconciliation } from './drive.js';
-import { systemClock, type Clock } from './clock.js';
+import { after, systemClock, type Clock } from './clock.js';
 import type { OperationInfo } from './errors.js';
 import type { Listeners } from './events.js';
 import { newKey, random } from './key.js';
@@ -187,6 +187,7 @@ const clockOf = (given: Partial<Clock>): Clock => ({
   now: () => (given.now ? given.now() : systemClock.now()),
   sleep: (ms, signal, background) => (given.sleep ? given.sleep(ms, signal, background) : systemClock.sleep(ms, signal, background)),
   ...(given.monotonic && { monotonic: () => given.monotonic?.() ?? 0 }),
+  ...(!given.sleep && { timer: (ms, run, background) => after(systemClock, ms, run, background) }),
 });
 
 const DAY_MS = 86_400_000;

@@ -1,4 +1,5 @@
 import type { Driver } from './attempts.js';
+import { isOffline } from './calls.js';
 import type { OperationInfo } from './errors.js';
 import { infoOf, type Events } from './events.js';
 import { placeOf, type CallResult, type Flights } from './flights.js';
@@ -81,7 +82,7 @@ export const createResumer = ({ settings, records, flights, driver, events, clos
 
   const isParked = (head: Head, options: ResumeOptions): boolean => {
     if (!head.parked || options.parked) return false;
-    if (head.parked === 'offline') return (globalThis.navigator as Navigator | undefined)?.onLine === false;
+    if (head.parked === 'offline') return isOffline();
     return head.parked === 'redirected' || parkedHere.has(placeOf(head));
   };
 

@@ -131,7 +131,10 @@ export const createSend = ({ clock, profile, fetch, accept, storedRefusals }: Se
     try {
       const { timeout, signal: closing } = attempt;
       const expired = (): DOMException => new DOMException(`No answer within ${timeout} ms`, 'TimeoutError');
-      const answer = await within({ clock, ms: timeout, expired, signal: closing }, async signal => receive(await exchange(attempt, signal)));
+      closing.throwIfAborted();
+      const controller = new AbortController();
+      const exchanging = exchange(attempt, controller.signal).then(receive);
+      const answer = await within({ clock, ms: timeout, expired, signal: closing }, exchanging, reason => controller.abort(reason));
       return { answer, outcome: await judge(answer, attempt, ask) };
     } catch (error) {
       return { outcome: { kind: 'no-answer', sent: !provesNotSent(error) }, error };

@@ -456,9 +456,17 @@ describe('rule 9: scope and credentials', () => {
 });
 
 describe('rule 10: only declared origins are protected', () => {
-  it('refuses to make a client that knows no origin, and a client without a store where there is no IndexedDB', () => {
+  it('refuses to make a client that knows no origin', () => {
     expect(() => createClient({ keystore: memoryKeyStore() })).toThrow(UndeclaredOriginError);
-    expect(() => createClient({ prefix: ORIGIN })).toThrow(/fileKeyStore.*memoryKeyStore/s);
+  });
+
+  it('can be made where there is no IndexedDB and no store was given, and names the stores at the first call', async () => {
+    let sent = 0;
+    const api = createClient({ prefix: ORIGIN, scope: 's', fetch: () => Promise.resolve(((sent += 1), created())) });
+    const error = await failure(api.post('charges', charge));
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', message: expect.stringMatching(/fileKeyStore.*memoryKeyStore/s) });
+    expect(sent).toBe(0);
+    await api.close();
   });
 
   it('passes other origins through untouched, and refuses a name there', async () => {
@@ -650,6 +658,17 @@ describe('the surface', () => {
     expect(await api.operations.get({ name: 'o', generation: 1 })).toMatchObject({ key: first, state: 'rejected', generation: 1 });
     expect(await api.operations.get({ key: second })).toMatchObject({ name: 'o', generation: 2, state: 'succeeded' });
     expect(await api.operations.get({ key: 'none' })).toBeUndefined();
+  });
+
+  it('tells the operation of a call, a Response and every kind of error', async () => {
+    const { api } = bench([refusal]);
+    const call = api.post('charges', charge);
+    expect(operationOf(call)).toBeUndefined();
+    const error = await failure(call);
+    expect(error.name).toBe('HTTPError');
+    expect(operationOf(error)).toMatchObject({ name: 'o', state: 'rejected', attempts: 1 });
+    expect(operationOf(call)).toEqual(operationOf(error));
+    expect(operationOf(new Error('other'))).toBeUndefined();
   });
 
   it('a listener that throws changes nothing', async () => {
