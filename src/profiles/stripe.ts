@@ -29,5 +29,9 @@ export const stripe: Profile = {
     { means: 'replayed', header: ['Idempotent-Replayed', /^true$/i] },
     { means: 'should-retry', header: ['Stripe-Should-Retry', /^true$/i] },
     { means: 'should-not-retry', header: ['Stripe-Should-Retry', /^false$/i] },
+    // What Stripe has no word for; samekey's servers and mocks of this dialect say it so.
+    { means: 'result-unavailable', status: [409], code: /^idempotency_result_(unavailable|expired)$/ },
+    { means: 'indeterminate', status: [409], code: /^idempotency_indeterminate$/ },
+    { means: 'key-expired', status: [412], code: /^idempotency_key_expired$/ },
   ],
 };

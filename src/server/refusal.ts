@@ -137,7 +137,9 @@ const stripe: Style = {
   refuse(refusal, wording) {
     const { status, type, code = refusal.code } = STRIPE_WORDS[refusal.code] ?? { status: wording.status, type: 'api_error' };
     const verdict: [string, string] = ['Stripe-Should-Retry', String(wording.retryable)];
-    return answer(status, 'application/json', { error: { type, code, message: detailOf(refusal, wording) } }, [verdict, ...retryAfterOf(refusal)]);
+    const { originalStatus } = refusal;
+    const body = { error: { type, code, message: detailOf(refusal, wording) }, ...(originalStatus !== undefined && { original_status: originalStatus }) };
+    return answer(status, 'application/json', body, [verdict, ...retryAfterOf(refusal)]);
   },
   mark(mark, status) {
     // A saved 500 can only be replayed: Stripe tells its clients not to try.
