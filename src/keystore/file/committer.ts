@@ -34,7 +34,7 @@ export const mainCommitter = (engine: Engine, patiently: Patiently, onHindrance:
     async commit(writes, durability) {
       const results = await patiently(() => engine.commit(writes, durability), onHindrance);
       if (durability === 'strict' && writes.length <= SMALL_BATCH) slowSyncs = Math.max(0, slowSyncs + (engine.syncTook > SLOW_SYNC_MS ? 1 : -1));
-      if (slowSyncs === SLOW_SYNCS) onHindrance();
+      if (slowSyncs === SLOW_SYNCS || engine.othersWrote()) onHindrance();
       return results;
     },
     close: async () => {}, // The connection serves the readers too; who opened it closes it.
@@ -45,7 +45,7 @@ export const mainCommitter = (engine: Engine, patiently: Patiently, onHindrance:
 const workerUrl = new URL(`./worker${extname(import.meta.url)}`, import.meta.url);
 
 /** On a thread of its own, where waiting for the disk or for other processes holds up nobody. It never keeps a process alive by itself. */
-export const workerCommitter = (task: WorkerTask): Committer => {
+export const workerCommitter = (task: WorkerTask, onReady: () => void = () => {}): Committer => {
   const worker = new Worker(workerUrl, { workerData: task });
   let ended: StoreUnavailableError | undefined;
   let pending: { readonly resolve: (reply: WorkerReply) => void; readonly reject: (error: unknown) => void } | undefined;
@@ -62,7 +62,7 @@ export const workerCommitter = (task: WorkerTask): Committer => {
     settle(({ reject }) => reject(ended));
   };
 
-  worker.on('message', (reply: WorkerReply) => settle(({ resolve }) => resolve(reply)));
+  worker.on('message', (reply: WorkerReply) => (reply === 'ready' ? onReady() : settle(({ resolve }) => resolve(reply))));
   worker.on('error', fail);
   worker.on('exit', code => fail(`exit code ${code}`));
   worker.unref();
@@ -78,7 +78,7 @@ export const workerCommitter = (task: WorkerTask): Committer => {
   return {
     async commit(writes, durability) {
       const reply = await ask({ writes, durability });
-      if (reply === 'closed') throw new StoreUnavailableError('The thread that writes the key store was closed.');
+      if (typeof reply === 'string') throw new StoreUnavailableError('The thread that writes the key store was closed.');
       if ('failure' in reply) throw fromFailure(reply.failure);
       return reply.results;
     },
@@ -89,12 +89,16 @@ export const workerCommitter = (task: WorkerTask): Committer => {
   };
 };
 
-/** On the thread of the caller until that is hindered, on one of its own from then on. */
+/** On the thread of the caller until that is hindered; then on one of its own, from the moment that one is ready. */
 export const adaptiveCommitter = (engine: Engine, patiently: Patiently, task: WorkerTask): Committer => {
   let worker: Committer | undefined;
-  const main = mainCommitter(engine, patiently, () => (worker ??= workerCommitter(task)));
+  let current: Committer;
+  const move = (): void => {
+    worker ??= workerCommitter(task, () => (current = worker as Committer));
+  };
+  current = mainCommitter(engine, patiently, move);
   return {
-    commit: (writes, durability) => (worker ?? main).commit(writes, durability),
+    commit: (writes, durability) => current.commit(writes, durability),
     close: async () => worker?.close(),
   };
 };

@@ -18,7 +18,8 @@ export interface WorkerTask {
 }
 
 export type WorkerRequest = { readonly writes: readonly RowWrite[]; readonly durability: Durability } | 'close';
-export type WorkerReply = { readonly results: RowResult[] } | { readonly failure: Failure } | 'closed';
+/** `ready` comes by itself, once; all others answer a request. */
+export type WorkerReply = 'ready' | { readonly results: RowResult[] } | { readonly failure: Failure } | 'closed';
 
 const { clock } = thisMachine;
 const { path, tuning } = workerData as WorkerTask;
@@ -59,12 +60,14 @@ let courtesies = 0;
  * A process that commits again at once would find the lock free each time, and those that wait would starve. So whoever
  * shares the database leaves a gap before each commit, and only then.
  */
-const commit = (ready: Engine, { writes, durability }: Exclude<WorkerRequest, 'close'>): RowResult[] => {
+const commit = (open: Engine, { writes, durability }: Exclude<WorkerRequest, 'close'>): RowResult[] => {
   if (courtesies > 0) pause(COURTESY_MS);
-  const results = patiently(() => ready.commit(writes, durability));
-  courtesies = ready.othersWrote() ? COURTESIES : Math.max(0, courtesies - 1);
+  const results = patiently(() => open.commit(writes, durability));
+  courtesies = open.othersWrote() ? COURTESIES : Math.max(0, courtesies - 1);
   return results;
 };
+
+const ready = (): Engine => (engine ??= patiently(() => openEngine(openDatabase(path, tuning), path, clock)));
 
 const reply = (request: WorkerRequest): WorkerReply => {
   if (request === 'close') {
@@ -73,8 +76,7 @@ const reply = (request: WorkerRequest): WorkerReply => {
     return 'closed';
   }
   try {
-    const ready = (engine ??= patiently(() => openEngine(openDatabase(path, tuning), path, clock)));
-    return { results: commit(ready, request) };
+    return { results: commit(ready(), request) };
   } catch (error) {
     return { failure: toFailure(error) };
   }
@@ -83,3 +85,10 @@ const reply = (request: WorkerRequest): WorkerReply => {
 port.on('message', (request: WorkerRequest) => {
   port.postMessage(reply(request));
 });
+
+try {
+  ready();
+  port.postMessage('ready' satisfies WorkerReply);
+} catch {
+  // The first request meets the same error, and has somebody to tell.
+}
