@@ -87,7 +87,17 @@ const logging = (log: Log): DedupEvents => ({
   refused: ({ refusal: { code } }) => log({ kind: CONFLICTS.has(code) ? 'conflict' : 'refusal', code }),
 });
 
-/** Makes the mock of a server that keeps its side of the contract. It works in Node and in browsers; see the README for what MSW cannot show. */
+/**
+ * Makes the mock of a server that keeps its side of the contract, in Node and in browsers. What MSW cannot show needs a
+ * real server:
+ * - an answer cut off in the middle: Node delivers a broken stream as a clean, shorter body;
+ * - the client's abort in a browser (`crash-on-abort` works in Node only);
+ * - requests made before `worker.start()` is done, after `stop()`, or by a page whose worker fell asleep: they reach the
+ *   network. Every answer of the mock carries `Samekey-Mock`, so that a test can refuse all others;
+ * - preflights, cookies of replays, and whatever else belongs to a connection.
+ *
+ * `server.resetHandlers()` does not touch it: await {@link IdempotencyMock.reset} between tests.
+ */
 export const createIdempotencyMock = ({ store: given, seed = 1, principal = () => PRINCIPAL, ...options }: IdempotencyMockOptions = {}): IdempotencyMock => {
   const clock = options.clock ?? systemClock;
   const store = given ?? memoryDedupStore({ clock });

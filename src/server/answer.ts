@@ -53,11 +53,14 @@ export const outcomeOf = async (response: Response, rules: StoringRules): Promis
 export const replayOf = ({ status, headers, body }: StoredAnswer): Response =>
   new Response(body, { status, headers: headers.map(([name, value]): [string, string] => [name, value]) });
 
+/** Lists, to which others add as well. */
+const ADDED_TO: ReadonlySet<string> = new Set(['Access-Control-Expose-Headers', 'Vary']);
+
 /** The response with more headers. Those of a fetched response cannot be changed, so it may be another object. */
 export const withHeaders = (response: Response, extra: HeaderList): Response => {
   const add = (headers: Headers): void => {
     for (const [name, value] of extra) {
-      if (name === 'Access-Control-Expose-Headers') headers.append(name, value);
+      if (ADDED_TO.has(name)) headers.append(name, value);
       else headers.set(name, value);
     }
   };

@@ -51,6 +51,7 @@ export interface Dedup {
   handle(request: Request, handler: Handler, options: HandleOptions): Promise<Response | undefined>;
   /** Ends doubt about a key. False when there is none. */
   resolve(owner: KeyOwner, verdict: Verdict): Promise<boolean>;
+  /** Keeps the table small; call it now and then, from wherever you run such work. Expiry does not depend on it. */
   purge(options?: PurgeOptions): Promise<PurgeReport>;
   /** Resolves when no handler runs any more: call it before a process ends, after the server accepts no more requests. */
   idle(): Promise<void>;

@@ -1,6 +1,7 @@
 export { createDedup, type Dedup, type HandleOptions, type Handler, type HandlerContext, type Verdict } from './http.js';
 export type { DedupEvents, DedupOptions, KeyOwner } from './options.js';
 export { createEngine, type Decision, type Engine, type EngineOptions, type Outcome, type Recover, type RecordedAs, type Run } from './engine.js';
+export { withCors, type CorsOptions } from './cors.js';
 export { LeaseLostError, RetryableError } from './errors.js';
 export type { Refusal, RefusalCode } from './refusal.js';
 export { claimRecord, renewRecord, resolveRecord, settleRecord, tidyRecord } from './record.js';

@@ -5,7 +5,7 @@ import { memoryDedupStore } from '../../src/server/stores/memory.js';
 import { endpointOf, gate, LEASE, type Stage } from '../server/conformance/stage.js';
 import { manualClock } from '../support/manual-clock.js';
 
-const read = (profile: Profile, status: number, json: unknown = undefined, headers: Record<string, string> = {}): Meaning[] =>
+const read = (profile: Profile, status: number, json?: unknown, headers: Record<string, string> = {}): Meaning[] =>
   [...meaningsOf(profile, { status, headers: new Headers(headers), json })].sort();
 
 const heard = async (profile: Profile, response: Response): Promise<Meaning[]> => {
