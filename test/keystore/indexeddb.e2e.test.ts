@@ -1,10 +1,14 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { chromium, firefox, type Browser, type BrowserContext, type Page } from 'playwright';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { launchOptions } from '../browsers.js';
+import { startBrowser } from '../support/browser-session.js';
 import type { Shop } from './indexeddb-page.js';
 
 const servePage = async () => {
@@ -75,5 +79,65 @@ describe.each(['chromium', 'firefox'] as const)('two pages of one origin in %s',
     await call(one, 'begin', 5);
     await one.reload();
     expect(await call(one, 'look')).toBe(5);
+  });
+});
+
+describe.each(['chromium', 'firefox'] as const)('a page in %s', name => {
+  it('loses nothing that was acknowledged when the browser is killed', async () => {
+    const server = await servePage();
+    onTestFinished(() => void server.close());
+    const browser = await startBrowser(name);
+    onTestFinished(() => browser.close());
+    const page = await browser.open(server.url);
+    await call(page, 'begin', 50);
+    expect(await call(page, 'look')).toBe(50);
+    expect(await call(page, 'claim', 'acknowledged')).toHaveLength(50);
+    await browser.crash();
+    expect(await call(await browser.open(server.url), 'list')).toHaveLength(50);
+  });
+});
+
+// The quota is set through Chromium's own protocol, and the files are laid out as in its profile folder.
+describe('a page in chromium', () => {
+  const start = async () => {
+    const server = await servePage();
+    const profile = mkdtempSync(join(tmpdir(), 'samekey-indexeddb-'));
+    let context: BrowserContext | undefined;
+    const open = async (): Promise<Page> => {
+      await context?.close();
+      context = await chromium.launchPersistentContext(profile, { ...launchOptions('chromium'), headless: true });
+      const page = await context.newPage();
+      await page.goto(server.url);
+      return page;
+    };
+    onTestFinished(async () => {
+      await context?.close();
+      server.close();
+      rmSync(profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+    });
+    return { open, close: () => context?.close(), profile };
+  };
+
+  it('C42: has the quota of its origin cost only the write that is too large', async () => {
+    const page = await (await start()).open();
+    const protocol = await page.context().newCDPSession(page);
+    await protocol.send('Storage.overrideQuotaForOrigin', { origin: new URL(page.url()).origin, quotaSize: 300_000 });
+    expect(await call(page, 'beginSized', [['a', 100], ['b', 3_000_000], ['c', 100]])).toEqual(['ok', 'STORE_FULL', 'ok']);
+    expect(await call(page, 'list')).toEqual([['a', true], ['c', true]]);
+    await protocol.send('Storage.overrideQuotaForOrigin', { origin: new URL(page.url()).origin });
+    expect(await call(page, 'beginSized', [['b', 3_000_000]])).toEqual(['ok']);
+  });
+
+  it('shows a head whose bytes the disk lost as unreadable, and writes its neighbours', async () => {
+    const { open, close, profile } = await start();
+    expect(await call(await open(), 'beginSized', [['a', 100], ['lost', 500_000], ['c', 100]])).toEqual(['ok', 'ok', 'ok']);
+    await close();
+    const databases = join(profile, 'Default', 'IndexedDB');
+    const large = readdirSync(databases, { recursive: true, withFileTypes: true }).filter(file => file.isFile() && file.parentPath.includes('.blob'));
+    expect(large).not.toHaveLength(0);
+    large.forEach(file => rmSync(join(file.parentPath, file.name)));
+    const page = await open();
+    expect(await call(page, 'list')).toEqual([['a', true], ['c', true], ['lost', false]]);
+    expect(await call(page, 'beginSized', [['d', 100], ['lost', 100], ['e', 100]])).toEqual(['ok', 'conflict', 'ok']);
   });
 });
