@@ -105,8 +105,8 @@ export interface Calls {
    * @returns undefined when the caller's patience is over
    */
   readonly perform: (call: ManagedCall) => Promise<CallResult | undefined>;
-  /** Looks at a record until somebody has settled it, or nobody drives it any more. */
-  readonly watch: (head: Head, wanted: () => boolean, signal: AbortSignal | undefined) => Promise<Head | undefined>;
+  /** Looks at a record until somebody has settled it, or nobody drives it any more, nor is `expected` to. */
+  readonly watch: (head: Head, wanted: () => boolean, signal: AbortSignal | undefined, expected?: (head: Head) => boolean) => Promise<Head | undefined>;
 }
 
 export const createCalls = ({ settings, records, flights, driver, events, volatile }: CallsOptions): Calls => {
@@ -165,9 +165,9 @@ export const createCalls = ({ settings, records, flights, driver, events, volati
     return change(head, { type: 'claim', lease: await records.lease(), send: true }, call, interest);
   };
 
-  const watch: Calls['watch'] = async (head, wanted, signal) => {
+  const watch: Calls['watch'] = async (head, wanted, signal, expected = () => false) => {
     let current: Head | undefined = head;
-    for (let pause = FIRST_LOOK_MS; current && wanted() && (await situationOf(current)) === 'leased'; pause = Math.min(2 * pause, LAST_LOOK_MS)) {
+    for (let pause = FIRST_LOOK_MS; current && wanted() && ((await situationOf(current)) === 'leased' || expected(current)); pause = Math.min(2 * pause, LAST_LOOK_MS)) {
       await settings.clock.sleep(pause, signal);
       current = await records.get(head);
     }

@@ -102,7 +102,8 @@ export const createCore = (settings: Settings, store: KeyStore, defaultOrigin: s
   };
   const runners = new Set<Runner>();
   const start: Operations['start'] = options => {
-    const runner = startRunner({ clock, now: records.now, resume, onError: error => events.storeFailure(undefined, error) }, options);
+    const onError = (error: unknown): void => events.storeFailure(undefined, error);
+    const runner = startRunner({ clock, now: records.now, resume, onError, onStop: () => runners.delete(runner) }, options);
     runners.add(runner);
     return runner;
   };
@@ -119,7 +120,7 @@ export const createCore = (settings: Settings, store: KeyStore, defaultOrigin: s
   };
 
   const operations = createOperations({
-    settings, records, flights, calls, events, resume, start,
+    settings, records, flights, calls, events, resume, start, running: () => runners.size > 0,
     scope: () => scopeOf(undefined),
     target: (name, scope) => target({ name, scope, givenKey: undefined, origin: defaultOrigin }),
   });

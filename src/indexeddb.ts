@@ -19,9 +19,9 @@ export interface Database {
    *
    * @param durability - @default 'relaxed'
    */
-  use<T>(mode: IDBTransactionMode, work: Work<T>, durability?: Durability): Promise<T>;
+  readonly use: <T>(mode: IDBTransactionMode, work: Work<T>, durability?: Durability) => Promise<T>;
   /** Closes the connection after the transactions that run. A later `use` opens it again. */
-  close(): Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 export interface DatabaseOptions {

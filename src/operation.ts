@@ -86,6 +86,7 @@ export interface Head extends StoredHead {
   readonly settledAt?: number | undefined;
   /** ms the server promises to remember the key, counted from firstSentAt. */
   readonly keyWindow: number;
+  /** HTTP sends, as far as they are known; one without a recorded outcome counts. */
   readonly attempts: number;
   /** An attempt may have reached the server and its whole answer is not known. */
   readonly ambiguous: boolean;
@@ -236,6 +237,7 @@ const TRANSITIONS: { readonly [Type in OperationEvent['type']]: Transition<Type>
       parked: undefined,
       // A lease that was not given back hides an attempt without a recorded outcome.
       ambiguous: head.ambiguous || head.lease !== undefined,
+      attempts: head.attempts + (head.lease === undefined ? 0 : 1),
       firstSentAt: head.firstSentAt ?? (send ? now : undefined),
     }),
   },

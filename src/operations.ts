@@ -51,7 +51,7 @@ export interface Operations {
   /** The durable key of a name, reserved before anything is sent: for APIs that carry it in the body, or for an SDK's own option. */
   key(name: string, options?: { readonly scope?: string }): Promise<string>;
   /**
-   * The answer, waiting for whoever drives the operation: to re-attach after a reload.
+   * The answer, waiting for whoever drives the operation (a runner of this client, too): to re-attach after a reload.
    *
    * @throws InDoubtError, OperationPendingError when nobody drives it, AnswerOmittedError; SamekeyError `NO_SUCH_OPERATION`
    */
@@ -86,6 +86,8 @@ export interface OperationsOptions {
   readonly target: (name: string, scope: string) => Promise<Target>;
   readonly resume: Operations['resume'];
   readonly start: Operations['start'];
+  /** Whether a runner of this client is at work. */
+  readonly running: () => boolean;
 }
 
 const recordOf = (head: Head): OperationRecord => ({
@@ -157,15 +159,18 @@ export const createOperations = (options: OperationsOptions): Operations => {
     throw new SamekeyError('NOT_POSSIBLE', `The operation is ${now?.state ?? 'gone'}: it cannot be changed by "${event.type}" in that state.`, { operation: now && infoOf(now) });
   };
 
+  /** A runner of this client will come to it, or is about to. */
+  const expected = ({ state, parked, name, snapshot }: Head): boolean =>
+    options.running() && state === 'pending' && parked === undefined && name !== undefined && snapshot !== undefined;
+
   const result: Operations['result'] = async (ref, { signal } = {}) => {
+    const flight = flights.get(placeOf(await need(ref)));
+    const joined = await flight?.join(signal, Number.POSITIVE_INFINITY);
+    // A pass that found the operation driven elsewhere, or stopped before its end, has no say: the record has.
+    if (joined && joined.kind !== 'pending' && joined.kind !== 'lost') return present(joined, 'throw');
     const head = await need(ref);
-    const flight = flights.get(placeOf(head));
-    if (flight) {
-      const joined = await flight.join(signal, Number.POSITIVE_INFINITY);
-      if (joined) return present(joined, 'throw');
-    }
     assertReadable(head);
-    const now = await calls.watch(head, () => true, signal);
+    const now = await calls.watch(head, () => true, signal, expected);
     if (now?.state === 'pending') {
       throw new OperationPendingError(`The operation ${describe(ref)} is pending and nobody drives it now. Call it again by its name, or operations.resume().`, { operation: infoOf(now), nextAttemptAt: now.nextAttemptAt });
     }

@@ -31,10 +31,11 @@ export interface RunnerOptions {
   readonly resume: (options?: ResumeOptions) => Promise<ResumeReport>;
   /** A pass that failed as a whole: the store is not there. */
   readonly onError: (error: unknown) => void;
+  readonly onStop: () => void;
 }
 
 /** Starts the loop. Its timers do not keep a process alive. */
-export const startRunner = ({ clock, now, resume, onError }: RunnerOptions, options: ResumeOptions = {}): Runner => {
+export const startRunner = ({ clock, now, resume, onError, onStop }: RunnerOptions, options: ResumeOptions = {}): Runner => {
   const stopped = new AbortController();
   let nap = new AbortController();
   const wake = (): void => nap.abort();
@@ -63,6 +64,7 @@ export const startRunner = ({ clock, now, resume, onError }: RunnerOptions, opti
   const running = loop();
   const stop = async (): Promise<void> => {
     stopped.abort();
+    onStop();
     wake();
     for (const [emitter, type] of emitters) emitter?.removeEventListener?.(type, wake);
     await running;
