@@ -29,6 +29,7 @@ const VIOLATIONS = [
   ['src/keystore/probe-1.ts', `import './memory.js';`, 'no-restricted-imports'],
   ['src/keystore/probe-2.ts', `import '../operation.js';`, 'no-restricted-imports'],
   ['src/keystore/probe-3.ts', `import 'node:fs';`, 'no-restricted-imports'],
+  ['src/keystore/indexeddb.ts', `import './memory.js';`, 'no-restricted-imports'],
   ['src/keystore/file.ts', `import './memory.js';`, 'no-restricted-imports'],
   ['src/server/probe-1.ts', `import 'ky';`, 'no-restricted-imports'],
   ['src/server/probe-2.ts', `import '../client.js';`, 'no-restricted-imports'],
@@ -45,6 +46,7 @@ const VIOLATIONS = [
 const ALLOWED = [
   ['src/fine.ts', `import 'ky'; import './keystore/keystore.js'; import './keystore/indexeddb.js'; import './profiles/ietf.js';`],
   ['src/clock.ts', `export const at = Date.now(); setTimeout(() => {}, 1);`],
+  ['src/keystore/indexeddb-fine.ts', `import './indexeddb-rows.js'; import '../indexeddb.js'; import 'idb-keyval';`],
   ['src/keystore/file/fine.ts', `import 'node:sqlite'; import '../keystore.js'; import '../../errors.js';`],
   ['src/server/adapters/node.ts', `import 'node:http'; import '../http.js';`],
   ['src/msw/fine.ts', `import 'msw'; import '../server/index.js';`],
