@@ -5,8 +5,8 @@ import { newKey } from '../../key.js';
 import { createFile, ensureDirectory, openFile } from './database.js';
 import { isBusy } from './failure.js';
 
-/** A lock file was taken for a dead owner's between its creation and its lock; more often than this is no accident. */
-const MAX_TRIES = 5;
+/** A lock file was taken for a dead owner's between its creation and its lock; more often than this is no accident, even when many processes start at once. */
+const MAX_TRIES = 20;
 
 /** What {@link newKey} makes; nothing else may become part of a path. */
 const OWNER = /^file:([\da-f-]{36})$/;
@@ -64,13 +64,25 @@ export const fileOwners = (directory: string): Owners => {
     }
   };
 
+  /** A fresh lock file; undefined when a process that starts at the same moment took it for a dead owner's. */
+  const create = (id: string): DatabaseSync | undefined => {
+    createFile(pathOf(id));
+    let lock: DatabaseSync | undefined;
+    try {
+      lock = take(id);
+    } catch (error) {
+      if (isThere(id)) throw error;
+    }
+    if (isThere(id)) return lock;
+    lock?.close();
+    return undefined;
+  };
+
   const acquire = (): { id: string; lock: DatabaseSync } => {
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       const id = newKey();
-      createFile(pathOf(id));
-      const lock = take(id);
-      if (lock && isThere(id)) return { id, lock };
-      lock?.close();
+      const lock = create(id);
+      if (lock) return { id, lock };
     }
     throw new Error(`No lock file in ${folder} could be held. Is something deleting files there?`);
   };

@@ -72,7 +72,6 @@ const ready = (): Engine => (engine ??= patiently(() => openEngine(openDatabase(
 const reply = (request: WorkerRequest): WorkerReply => {
   if (request === 'close') {
     engine?.close();
-    port.close();
     return 'closed';
   }
   try {
@@ -84,6 +83,7 @@ const reply = (request: WorkerRequest): WorkerReply => {
 
 port.on('message', (request: WorkerRequest) => {
   port.postMessage(reply(request));
+  if (request === 'close') port.close();
 });
 
 try {
