@@ -1,10 +1,10 @@
 import { get } from 'idb-keyval';
 import type { Clock } from '../clock.js';
 import { openDatabase, type Work } from '../indexeddb.js';
-import { pageOwner } from '../page-owner.js';
+import { pageOwner } from './indexeddb/page-owner.js';
 import { batched } from './batcher.js';
-import { META, applyAll, newMemory, type Meta } from './indexeddb-commit.js';
-import { INDEXES, places, read } from './indexeddb-rows.js';
+import { META, applyAll, newMemory, type Meta } from './indexeddb/commit.js';
+import { INDEXES, places, read } from './indexeddb/rows.js';
 import { NEVER, type KeyStore, type StoredHead } from './keystore.js';
 
 export interface IndexedDBKeyStoreOptions {

@@ -44,6 +44,12 @@ const open = (name = freshDatabase().name) => {
   return store;
 };
 
+/** A method of the platform as it was before a spy took its place. */
+const original = <T extends object, K extends keyof T>(prototype: T, method: K) => {
+  const call = prototype[method] as (...args: unknown[]) => unknown;
+  return (self: T, args: readonly unknown[]) => call.apply(self, [...args]) as T[K] extends (...args: never[]) => infer R ? R : never;
+};
+
 const settle = (head: TestHead) => replace(head, { shelf: 'settled', due: START + 1000, request: null, response: bytes(20) });
 
 afterEach(() => void vi.restoreAllMocks());
@@ -62,9 +68,9 @@ describe('indexedDBKeyStore', () => {
 
   it('C49: answers a begin only when its transaction is complete', async () => {
     const events: string[] = [];
-    const { transaction } = IDBDatabase.prototype;
+    const transaction = original(IDBDatabase.prototype, 'transaction');
     vi.spyOn(IDBDatabase.prototype, 'transaction').mockImplementation(function (this: IDBDatabase, ...args) {
-      const opened = transaction.apply(this, args);
+      const opened = transaction(this, args);
       if (args[1] === 'readwrite') opened.addEventListener('complete', () => events.push('complete'));
       return opened;
     });
@@ -145,8 +151,8 @@ describe('indexedDBKeyStore', () => {
   });
 
   it('C42: a quota that aborts a batch costs only the write that is too large', async () => {
-    const { put } = IDBObjectStore.prototype;
-    const { add } = IDBObjectStore.prototype;
+    const put = original(IDBObjectStore.prototype, 'put');
+    const add = original(IDBObjectStore.prototype, 'add');
     const full = (request: IDBRequest, value: TestHead): IDBRequest => {
       if ((value.request?.byteLength ?? 0) < 10_000) return request;
       // As browsers do it: the request succeeds, then the whole transaction is aborted for its size.
@@ -155,10 +161,10 @@ describe('indexedDBKeyStore', () => {
       return request;
     };
     vi.spyOn(IDBObjectStore.prototype, 'put').mockImplementation(function (this: IDBObjectStore, ...args) {
-      return full(put.apply(this, args), args[0] as TestHead) as IDBRequest<IDBValidKey>;
+      return full(put(this, args), args[0] as TestHead) as IDBRequest<IDBValidKey>;
     });
     vi.spyOn(IDBObjectStore.prototype, 'add').mockImplementation(function (this: IDBObjectStore, ...args) {
-      return full(add.apply(this, args), args[0] as TestHead) as IDBRequest<IDBValidKey>;
+      return full(add(this, args), args[0] as TestHead) as IDBRequest<IDBValidKey>;
     });
     const store = open();
     const heads = times(7, at => headOf(refOf(`name:${at}`), { request: bytes(at === 3 ? 20_000 : 20) }));

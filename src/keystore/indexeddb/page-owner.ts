@@ -1,5 +1,5 @@
-import { StoreUnavailableError } from './errors.js';
-import { newKey } from './key.js';
+import { StoreUnavailableError } from '../../errors.js';
+import { newKey } from '../../key.js';
 
 /** Who a page or a worker is, as an owner of leases. */
 export interface PageOwner {

@@ -1,4 +1,4 @@
-import { NEVER, type HeadRef, type ScanQuery, type StoredHead } from './keystore.js';
+import { NEVER, type HeadRef, type ScanQuery, type StoredHead } from '../keystore.js';
 
 /** How heads lie in the object store: the value is the head, the key is its ref, and one index keeps the shelves in order. */
 

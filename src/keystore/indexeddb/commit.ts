@@ -1,7 +1,7 @@
 import { promisifyRequest } from 'idb-keyval';
-import { newKey } from '../key.js';
-import { add, keyOf, read } from './indexeddb-rows.js';
-import type { StoredHead, Write, WriteResult } from './keystore.js';
+import { newKey } from '../../key.js';
+import { add, keyOf, read } from './rows.js';
+import type { StoredHead, Write, WriteResult } from '../keystore.js';
 
 /** The one row that is no head: who committed last, and the highest `writtenAt` that was noted. */
 export interface Meta {
