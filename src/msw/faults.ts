@@ -1,5 +1,5 @@
 import { HttpResponse } from 'msw';
-import type { Clock } from '../clock.js';
+import type { Exchange } from './exchange.js';
 
 /** Where on its way a request is hit: before the endpoint has seen it, or after the endpoint has answered. */
 export type FaultPhase = 'request' | 'response';
@@ -44,18 +44,6 @@ export interface Fault extends Disposable {
   readonly kind: FaultKind;
   /** Requests that it will still hit. */
   readonly remaining: number;
-}
-
-/** One request on its way through the mock. */
-export interface Exchange {
-  readonly request: Request;
-  readonly clock: Clock;
-  /** Lets the endpoint do its work. Undefined: it has nothing to do with this request. */
-  answer(): Promise<Response | undefined>;
-  /** Resolves when the resolver begins. */
-  readonly begun: Promise<void>;
-  /** Kills the endpoint's process, as far as the store can see. */
-  crash(): void;
 }
 
 type Play<Kind extends FaultKind> = (exchange: Exchange, options: FaultSettings[Kind]) => Promise<Response | undefined>;

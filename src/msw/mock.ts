@@ -1,14 +1,13 @@
-import { isPassthroughResponse, type DefaultBodyType, type HttpRequestResolverExtras, type HttpResponseResolver, type PathParams, type ResponseResolverInfo } from 'msw';
+import type { DefaultBodyType, HttpResponseResolver, PathParams } from 'msw';
 import { systemClock, type Clock } from '../clock.js';
 import { ietf } from '../profiles/ietf.js';
-import { withHeaders } from '../server/answer.js';
-import { createDedup, type DedupEvents, type DedupOptions, type Effects, type HandlerContext, type RefusalCode, type Verdict } from '../server/index.js';
+import { createDedup, type DedupOptions, type Effects, type Verdict } from '../server/index.js';
 import { readKey } from '../server/key-header.js';
 import type { OwnedDedupStore, PurgeOptions, PurgeReport } from '../server/store.js';
 import { memoryDedupStore } from '../server/stores/memory.js';
-import { createFaults, type Exchange, type Fault, type FaultKind, type FaultOptions } from './faults.js';
+import { createExchange, type Info } from './exchange.js';
+import { createFaults, type Fault, type FaultKind, type FaultOptions } from './faults.js';
 import { countExecutions, createLedger, type LedgerEntry, type LedgerEvent } from './ledger.js';
-import { mortalStore } from './mortal-store.js';
 import { ownResolver, type IdempotentResolver, type OwnedResolver } from './resolver.js';
 import { seededRandom } from './seeded-random.js';
 
@@ -67,25 +66,7 @@ export interface IdempotencyMock {
   reset(): Promise<void>;
 }
 
-type Info = ResponseResolverInfo<HttpRequestResolverExtras<PathParams>>;
-
-/** Says whose answer it is, so that a test can refuse answers of a real server. */
-const MOCK_HEADER = 'Samekey-Mock';
-
 const PRINCIPAL = 'mock';
-
-const CONFLICTS: ReadonlySet<RefusalCode> = new Set([
-  'idempotency_in_progress', 'idempotency_key_reused', 'idempotency_indeterminate', 'idempotency_key_expired',
-  'idempotency_result_unavailable', 'idempotency_result_expired',
-]);
-
-type Log = (event: LedgerEvent) => Promise<void>;
-
-const logging = (log: Log): DedupEvents => ({
-  executed: ({ status, record }) => log({ kind: 'answer', status, record }),
-  replayed: ({ status }) => log({ kind: 'replay', status }),
-  refused: ({ refusal: { code } }) => log({ kind: CONFLICTS.has(code) ? 'conflict' : 'refusal', code }),
-});
 
 /**
  * Makes the mock of a server that keeps its side of the contract, in Node and in browsers. What MSW cannot show needs a
@@ -102,54 +83,23 @@ export const createIdempotencyMock = ({ store: given, seed = 1, principal = () =
   const clock = options.clock ?? systemClock;
   const store = given ?? memoryDedupStore({ clock });
   const ledger = createLedger(store.journal, clock);
-  const random = seededRandom(seed);
-  const faults = createFaults(random);
+  const faults = createFaults(seededRandom(seed));
   const resolvers = new Set<OwnedResolver>();
-  const settings: DedupOptions = { ...options, clock, store, scope: principal };
+  const settings: DedupOptions & { clock: Clock } = { ...options, clock, store, scope: principal };
   const admin = createDedup(settings);
   let loaded: Promise<void> | undefined;
   // Grows with reset, so that a run from before it writes nothing into the ledger after it.
   let era = 0;
-
-  const exchangeOf = (info: Info, resolver: OwnedResolver, { name, effects }: IdempotentOptions, log: Log): Exchange => {
-    const death = new AbortController();
-    let begin = (): void => {};
-    const begun = new Promise<void>(resolve => (begin = resolve));
-    const dedup = createDedup({ ...settings, store: mortalStore(store, death.signal), on: logging(log) });
-    let passed: Response | undefined;
-    const handler = async (_request: Request, context: HandlerContext): Promise<Response | undefined> => {
-      if (context.scope !== undefined) await log({ kind: 'claim', scope: context.scope, attempt: context.attempt });
-      await log({ kind: 'execution' });
-      begin();
-      const response = await resolver.run(info, { ...context, signal: AbortSignal.any([context.signal, death.signal]) });
-      if (response && !isPassthroughResponse(response)) return response;
-      await log({ kind: 'fell-through' });
-      passed = response;
-      return undefined;
-    };
-    return {
-      request: info.request,
-      clock,
-      begun,
-      async answer() {
-        // A clone, because a resolver that falls through leaves the request to the next one.
-        const response = await dedup.handle(info.request.clone(), handler, { name, effects });
-        if (!response) return passed;
-        return response.type === 'error' ? response : withHeaders(response, [[MOCK_HEADER, name]]);
-      },
-      crash: () => death.abort(new DOMException('The mocked process died.', 'AbortError')),
-    };
-  };
 
   const serve = async (info: Info, resolver: OwnedResolver, endpoint: IdempotentOptions): Promise<Response | undefined> => {
     await (loaded ??= ledger.load());
     const begunIn = era;
     const sent = readKey(options.profile ?? ietf, info.request.headers, false);
     const common = { name: endpoint.name, request: info.requestId, key: sent.kind === 'key' ? sent.key : undefined };
-    const log: Log = async event => (begunIn === era ? ledger.append({ ...event, ...common }) : undefined);
+    const log = async (event: LedgerEvent): Promise<void> => (begunIn === era ? ledger.append({ ...event, ...common }) : undefined);
     await log({ kind: 'request', method: info.request.method, url: info.request.url });
     const fault = faults.take(endpoint.name);
-    const exchange = exchangeOf(info, resolver, endpoint, log);
+    const exchange = createExchange({ info, resolver, name: endpoint.name, effects: endpoint.effects, settings, log });
     if (!fault) return exchange.answer();
     await log({ kind: 'fault', fault: fault.kind });
     return fault.play(exchange);

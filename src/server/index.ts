@@ -1,4 +1,5 @@
-export { createDedup, type Dedup, type HandleOptions, type Handler, type HandlerContext, type Verdict } from './http.js';
+export { createDedup, type Dedup, type Verdict } from './http.js';
+export type { HandleOptions, Handler, HandlerContext } from './handler.js';
 export type { DedupEvents, DedupOptions, KeyOwner } from './options.js';
 export { createEngine, type Decision, type Engine, type EngineOptions, type Outcome, type Recover, type RecordedAs, type Run } from './engine.js';
 export { withCors, type CorsOptions } from './cors.js';
