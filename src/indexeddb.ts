@@ -2,6 +2,7 @@ import { promisifyRequest } from 'idb-keyval';
 import { systemClock, type Clock } from './clock.js';
 import { SamekeyError, StoreFullError, StoreUnavailableError } from './errors.js';
 import type { Durability } from './keystore/keystore.js';
+import { within } from './within.js';
 
 /**
  * What a transaction does. It must await nothing but requests of `store`, or the transaction commits without the rest.
@@ -66,17 +67,8 @@ const quietly = (act: () => void): void => {
 /** Makes work settle as it does, or after `ms` with an error of the given name. */
 const limiter =
   (clock: Clock, ms: number): Limit =>
-  async (name, work) => {
-    const settled = new AbortController();
-    const late = clock.sleep(ms, settled.signal, true).then(() => {
-      throw new DOMException(`nothing heard for ${ms} ms`, name);
-    });
-    try {
-      return await Promise.race([work, late]);
-    } finally {
-      settled.abort();
-    }
-  };
+  (name, work) =>
+    within({ clock, ms, expired: () => new DOMException(`nothing heard for ${ms} ms`, name) }, work);
 
 const transact = async <T>(transaction: IDBTransaction, work: Work<T>, retried: boolean, limit: Limit): Promise<T> => {
   let reason: DOMException | null = null;
