@@ -12,6 +12,9 @@ const E2E_TESTS = 'test/**/*.e2e.test.ts';
 /** Tests of the build and of the packed tarball; they need `npm run build` first. */
 const PACKAGE_TESTS = 'test/**/*.package.test.ts';
 
+/** For a process or a browser that starts on a busy machine; no test is meant to take as long, this only ends what hangs. */
+const HANG_MS = 30_000;
+
 const tallyFile = process.env['SAMEKEY_TALLY'];
 
 export default defineConfig({
@@ -23,6 +26,8 @@ export default defineConfig({
         test: {
           name: 'node',
           environment: 'node',
+          testTimeout: HANG_MS,
+          hookTimeout: HANG_MS,
           include: ['test/**/*.test.ts'],
           exclude: [BROWSER_TESTS, E2E_TESTS, PACKAGE_TESTS],
           // So that threads which the code under test starts can run its sources.
@@ -36,6 +41,8 @@ export default defineConfig({
         test: {
           name: 'browser',
           include: [BROWSER_TESTS],
+          testTimeout: HANG_MS,
+          hookTimeout: HANG_MS,
           browser: {
             enabled: true,
             headless: true,
@@ -53,14 +60,14 @@ export default defineConfig({
           name: 'e2e',
           environment: 'node',
           include: [E2E_TESTS],
-          // A browser that is started, killed and started again on a busy machine; this bound only catches hangs.
-          testTimeout: 90_000,
-          hookTimeout: 90_000,
+          // Browsers that are started, killed and started again.
+          testTimeout: 4 * HANG_MS,
+          hookTimeout: 4 * HANG_MS,
           fileParallelism: false,
         },
       },
       {
-        test: { name: 'package', environment: 'node', include: [PACKAGE_TESTS], hookTimeout: 60_000, testTimeout: 60_000 },
+        test: { name: 'package', environment: 'node', include: [PACKAGE_TESTS], testTimeout: 2 * HANG_MS, hookTimeout: 4 * HANG_MS },
       },
     ],
   },
