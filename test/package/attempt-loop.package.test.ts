@@ -14,7 +14,7 @@ const builtCode = (name: string): string => transformSync(readFileSync(join(ROOT
 /** The loop and everything that it can call, as far as imports tell. */
 const PARTS = [...reach(readGraph({ types: false }), 'attempts.ts').keys()].map(path => path.replace(/\.ts$/, '.js'));
 
-describe('the built attempt loop', () => {
+describe('check 4: the built attempt loop', () => {
   test('is what is searched here', () => {
     expect(PARTS).toEqual(expect.arrayContaining(['attempts.js', 'retry.js', 'send.js']));
   });

@@ -5,7 +5,7 @@ import { createLedger, problem, sha256 } from './payment-ledger.js';
 import type { Answer, Effect } from './payment-ledger.js';
 import { servePage } from './static-pages.js';
 
-/** What goes wrong with one request. `hang` and `slow` end with `release()`. */
+/** What goes wrong with one request. `hang`, `slow` and `half-body` end with `release()`. */
 export type Fault =
   | { readonly kind: 'none' }
   /** Lost before it was executed. */
@@ -20,6 +20,8 @@ export type Fault =
   | { readonly kind: 'delay'; readonly ms: number }
   /** Executed, then the connection breaks in the middle of the answer. */
   | { readonly kind: 'cut-body' }
+  /** Executed, then the answer stops half way and the connection stays open. */
+  | { readonly kind: 'half-body' }
   /** Not executed, answered with a status. */
   | { readonly kind: 'status'; readonly status: number; readonly headers?: Readonly<Record<string, string>>; readonly body?: string };
 
@@ -63,6 +65,13 @@ const send = (response: ServerResponse, { status, headers, body }: Answer): void
 const sendHalf = (response: ServerResponse, { status, headers, body }: Answer): void => {
   response.writeHead(status, { ...CORS, ...headers, 'content-length': Buffer.byteLength(body) });
   response.write(body.slice(0, body.length / 2), () => response.destroy());
+};
+
+const sendHalves = async (response: ServerResponse, { status, headers, body }: Answer, opened: Promise<void>): Promise<void> => {
+  response.writeHead(status, { ...CORS, ...headers, 'content-length': Buffer.byteLength(body) });
+  response.write(body.slice(0, body.length / 2));
+  await opened;
+  response.end(body.slice(body.length / 2));
 };
 
 /** A gate that everybody waits at until it is opened. */
@@ -122,6 +131,7 @@ export const startPaymentServer = async ({ pages }: { pages?: string } = {}): Pr
     if (fault.kind !== 'slow') announce();
     if (fault.kind === 'lose-response') return void response.destroy();
     if (fault.kind === 'cut-body') return sendHalf(response, answer);
+    if (fault.kind === 'half-body') return sendHalves(response, answer, opened);
     if (fault.kind === 'hang') await opened;
     if (fault.kind === 'delay') await new Promise(resolve => setTimeout(resolve, fault.ms));
     send(response, answer);
