@@ -36,6 +36,12 @@ const select = (shelf: Shelf): string => `SELECT '${shelf}' AS shelf, ${NAMES} F
 export const scanSql = (shelf: Shelf, hasScope: boolean): string =>
   `${select(shelf)} WHERE client = ?1 AND due >= ?2 AND (due, scope, id) > (?2, ?3, ?4) AND due <= ?5 ${hasScope ? 'AND scope = ?7' : ''} ORDER BY due, scope, id LIMIT ?6`;
 
+/**
+ * In WAL mode NORMAL does not sync at a commit: what it wrote is synced with the next strict one. Executed anew each time and
+ * never prepared, because SQLite carries out this pragma when it compiles it, not when the statement runs.
+ */
+const SYNCHRONOUS: Readonly<Record<Durability, string>> = { strict: 'PRAGMA synchronous = FULL', relaxed: 'PRAGMA synchronous = NORMAL' };
+
 const OTHER = { open: 'settled', settled: 'open' } as const;
 
 const shelfStatements = (database: DatabaseSync, shelf: Shelf) => ({
@@ -63,9 +69,7 @@ export const openEngine = (database: DatabaseSync, path: string, clock: Clock): 
   const dataVersion = database.prepare('PRAGMA data_version');
   const raiseLatest = database.prepare("UPDATE meta SET value = max(value, ?) WHERE name = 'latest'");
   const [begin, end, rollback] = ['BEGIN IMMEDIATE', 'COMMIT', 'ROLLBACK'].map(sql => database.prepare(sql)) as [StatementSync, StatementSync, StatementSync];
-  // In WAL mode NORMAL does not sync at a commit: what it wrote is synced with the next strict one.
-  const synchronous = { strict: database.prepare('PRAGMA synchronous = FULL'), relaxed: database.prepare('PRAGMA synchronous = NORMAL') };
-  let durabilityNow: Durability = 'strict';
+  let durabilityNow: Durability | undefined;
   let latestKnown = 0;
   let syncTook = 0;
   const versionOf = (): unknown => dataVersion.get()?.['data_version'];
@@ -114,7 +118,7 @@ export const openEngine = (database: DatabaseSync, path: string, clock: Clock): 
 
   return {
     commit(writes, durability) {
-      if (durability !== durabilityNow) synchronous[durability].run();
+      if (durability !== durabilityNow) database.exec(SYNCHRONOUS[durability]);
       durabilityNow = durability;
       begin.run();
       try {
