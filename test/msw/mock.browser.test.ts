@@ -4,7 +4,10 @@ import { setupWorker } from 'msw/browser';
 import { createIdempotencyMock } from '../../src/msw/index.js';
 import { indexedDBDedupStore } from '../../src/server/stores/indexeddb.js';
 import { dropDatabase, freshName } from '../server/databases.js';
+import { bePatient } from '../support/patience.js';
 import type { MockPage } from './page/page.js';
+
+bePatient();
 
 const post = (key: string, body = '{"amount":4200}'): Promise<Response> =>
   fetch('/charges', { method: 'POST', headers: { 'idempotency-key': key, 'content-type': 'application/json' }, body });
@@ -78,7 +81,7 @@ describe('a mock in a page that is reloaded', () => {
     const loaded = new Promise(resolve => frame.addEventListener('load', resolve, { once: true }));
     frame.src = `/test/msw/page/index.html?${new URLSearchParams({ database, lease: String(LEASE), ...settings })}`;
     await loaded;
-    await expect.poll(() => frame.contentWindow?.page !== undefined, { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => frame.contentWindow?.page !== undefined).toBe(true);
     return frame.contentWindow?.page as MockPage;
   };
 
@@ -111,7 +114,7 @@ describe('a mock in a page that is reloaded', () => {
     const after = await open({ page: 'second' });
     expect(after.mock.executions()).toBe(1);
     expect((await after.charge('k')).status).toBe(409);
-    await expect.poll(async () => ((await (await after.charge('k')).json()) as { code: string }).code, { timeout: 10_000, interval: 200 }).toBe('idempotency_indeterminate');
+    await expect.poll(async () => ((await (await after.charge('k')).json()) as { code: string }).code, { interval: 200 }).toBe('idempotency_indeterminate');
     expect(await after.mock.resolve('k', 'not-applied')).toBe(true);
     expect([(await after.charge('k')).status, after.mock.executions()]).toEqual([201, 2]);
   });
@@ -121,7 +124,7 @@ describe('a mock in a page that is reloaded', () => {
     void before.charge('k').catch(() => {});
     await expect.poll(() => before.mock.executions()).toBe(1);
     const after = await open({ page: 'second', effects: 'idempotent' });
-    await expect.poll(async () => (await after.charge('k')).status, { timeout: 10_000, interval: 200 }).toBe(201);
+    await expect.poll(async () => (await after.charge('k')).status, { interval: 200 }).toBe(201);
     expect(after.mock.executions()).toBe(2);
   });
 });

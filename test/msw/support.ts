@@ -1,15 +1,13 @@
-import { afterAll, afterEach, beforeAll, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll } from 'vitest';
 import { setupServer, type SetupServer } from 'msw/node';
 import type { LedgerEntry } from '../../src/msw/index.js';
+import { bePatient } from '../support/patience.js';
 
 export const CHARGES = 'https://api.test/charges';
 
-/** MSW takes its time on a busy machine; this bound only catches hangs. */
-const TIMEOUT_MS = 30_000;
-
 /** One MSW server per test file; handlers and their state are gone after each test. */
 export const useServer = (): SetupServer => {
-  vi.setConfig({ testTimeout: TIMEOUT_MS });
+  bePatient();
   const server = setupServer();
   beforeAll(() => server.listen({ onUnhandledFrame: 'error' }));
   afterEach(() => server.resetHandlers());

@@ -4,6 +4,9 @@ import { meaningsOf, hasOwnCode } from '../../src/profiles/profile.js';
 import { memoryDedupStore } from '../../src/server/stores/memory.js';
 import { endpointOf, gate, LEASE, type Stage } from '../server/conformance/stage.js';
 import { manualClock } from '../support/manual-clock.js';
+import { bePatient } from '../support/patience.js';
+
+bePatient();
 
 const read = (profile: Profile, status: number, json?: unknown, headers: Record<string, string> = {}): Meaning[] =>
   [...meaningsOf(profile, { status, headers: new Headers(headers), json })].sort();

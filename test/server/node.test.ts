@@ -4,7 +4,10 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { toNodeListener, type FetchHandler } from '../../src/server/adapters/node.js';
 import { createDedup } from '../../src/server/index.js';
 import { memoryDedupStore } from '../../src/server/stores/memory.js';
+import { bePatient } from '../support/patience.js';
 import { gate } from './conformance/stage.js';
+
+bePatient();
 
 const servers: Server[] = [];
 
@@ -136,7 +139,7 @@ describe('toNodeListener', () => {
       const echoed = await (await post(origin, { body, headers: { 'idempotency-key': 'k', 'content-type': 'application/octet-stream' } })).bytes();
       expect(Buffer.compare(echoed, body)).toBe(0);
     }
-  }, 20_000);
+  });
 
   it('refuses a body over the limit without reading it', async () => {
     const dedup = createDedup({ store: memoryDedupStore(), scope: () => 'acme', maxRequestBytes: 1_000 });

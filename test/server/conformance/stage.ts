@@ -106,7 +106,7 @@ export const passUntil = async <T>(clock: ManualClock, promise: Promise<T>): Pro
     await clock.advance(100);
     return settled;
   };
-  await expect.poll(step, { timeout: 5_000, interval: 5 }).toBe(true);
+  await expect.poll(step, { interval: 5 }).toBe(true);
   return promise;
 };
 

@@ -1,5 +1,6 @@
 import { describe, it } from 'vitest';
 import { describeContract, type Skip } from '../../../src/testing/contract.js';
+import { bePatient } from '../../support/patience.js';
 import { answers } from './answers.js';
 import { basics } from './basics.js';
 import { concurrency } from './concurrency.js';
@@ -23,6 +24,7 @@ const groups: Record<string, readonly Conformance[]> = {
  * @param skips - cases that cannot hold for it, each with its reason
  */
 export const describeConformance = (configuration: string, create: () => Stage | Promise<Stage>, skips: readonly Skip[] = []): void => {
+  bePatient();
   for (const [group, cases] of Object.entries(groups)) {
     const mine = skips.filter(skip => cases.some(({ name }) => name === skip.case));
     describeContract({ describe, it }, `${configuration}: ${group}`, cases, create, mine);
