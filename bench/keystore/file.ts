@@ -38,12 +38,12 @@ const GOALS: Readonly<Record<string, string>> = {
   'samekey, settle strict 256': '>= 0.30',
 };
 
-const inDirectory = async <T>(work: (directory: string) => Promise<T>): Promise<T> => {
-  const directory = mkdtempSync(join(tmpdir(), 'samekey-bench-'));
+const inDirectory = async <T>(work: (folder: string) => Promise<T>): Promise<T> => {
+  const folder = mkdtempSync(join(tmpdir(), 'samekey-bench-'));
   try {
-    return await work(directory);
+    return await work(folder);
   } finally {
-    rmSync(directory, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, force: true });
   }
 };
 
@@ -91,15 +91,21 @@ const worker = async (directory: string, seed: number): Promise<void> => {
   process.stdin.destroy();
 };
 
-const startWorker = (directory: string, seed: number): { child: ChildProcess; line: () => Promise<string> } => {
-  const child = spawn(process.execPath, [...process.execArgv, import.meta.filename, 'worker', directory, String(seed)], { stdio: ['pipe', 'pipe', 'inherit'] });
+/** Names its owner and stays until it is killed. */
+const owner = async (directory: string): Promise<void> => {
+  console.log(await fileKeyStore(directory).owner());
+  setInterval(() => {}, 60_000);
+};
+
+const startWorker = (directory: string, role: string, seed = 0): { child: ChildProcess; line: () => Promise<string> } => {
+  const child = spawn(process.execPath, [...process.execArgv, import.meta.filename, role, directory, String(seed)], { stdio: ['pipe', 'pipe', 'inherit'] });
   const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream })[Symbol.asyncIterator]();
   return { child, line: async () => String((await lines.next()).value) };
 };
 
 const together = (): Promise<Measure[]> =>
   inDirectory(async directory => {
-    const workers = Array.from({ length: PROCESSES }, (_, at) => startWorker(directory, at + 1));
+    const workers = Array.from({ length: PROCESSES }, (_, at) => startWorker(directory, 'worker', at + 1));
     await Promise.all(workers.map(({ line }) => line()));
     for (const { child } of workers) child.stdin?.write('go\n');
     return Promise.all(workers.map(async ({ line }) => JSON.parse(await line()) as Measure));
@@ -114,6 +120,30 @@ const fairness = async (): Promise<void> => {
   row(['slowest / fastest process', median(rates.map(all => Math.min(...all) / Math.max(...all))), '>= 0.5']);
   row(['begin p99 of the slowest process, ms', median(rounds.map(measures => Math.max(...measures.map(({ p99 }) => p99)))), '<= 300']);
   row(['pairs/s of all together', median(rates.map(all => all.reduce((sum, rate) => sum + rate, 0)))]);
+};
+
+/** ms from SIGKILL of an owner until another process knows that it is dead. */
+const takeover = (): Promise<number> =>
+  inDirectory(async directory => {
+    const { child, line } = startWorker(directory, 'owner');
+    const name = await line();
+    const store = fileKeyStore(directory);
+    await store.liveness(name);
+    const before = performance.now();
+    child.kill('SIGKILL');
+    while ((await store.liveness(name)) !== 'dead') await new Promise(resolve => setImmediate(resolve));
+    const took = performance.now() - before;
+    await store.close();
+    return took;
+  });
+
+const takeovers = async (): Promise<void> => {
+  const times: number[] = [];
+  for (let round = 0; round < 3 * ROUNDS; round++) times.push(await takeover());
+  console.log(`\ntakeover after kill -9, ${times.length} kills`);
+  row(['', 'ms', 'goal']);
+  row(['median', median(times)]);
+  row(['longest', Math.max(...times), '<= 100']);
 };
 
 const OPEN = 1000;
@@ -158,10 +188,12 @@ const startUp = (): Promise<void> =>
     });
   });
 
-if (process.argv[2] === 'worker') {
-  await worker(process.argv[3] as string, Number(process.argv[4]));
-} else {
+const [role, directory = '', seed] = process.argv.slice(2);
+if (role === 'worker') await worker(directory, Number(seed));
+else if (role === 'owner') await owner(directory);
+else {
   for (const concurrency of [1, 16, 256]) await alone(concurrency);
   await fairness();
+  await takeovers();
   await startUp();
 }

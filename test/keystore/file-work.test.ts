@@ -1,3 +1,5 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -46,6 +48,47 @@ describe('the work of start-up and resume follows what is open', () => {
   it('tidying reads settled heads from their index, in the order of time', async () => {
     const plan = await planner();
     expect(plan(scanSql('settled', false), ...BOUNDS)[0]).toBe('SEARCH settled USING INDEX settled_due (client=? AND due>? AND due<?)');
+  });
+});
+
+describe('what durability means to SQLite', () => {
+  it('a strict commit is made with FULL, which syncs, and a relaxed one with NORMAL, in whatever order they come', () => {
+    const path = databasePath(temporaryDirectory());
+    const database = openDatabase(path, TUNING);
+    const engine = openEngine(database, path, thisMachine.clock);
+    const [normal, full] = [1, 2];
+    const order = ['strict', 'strict', 'relaxed', 'relaxed', 'strict', 'relaxed', 'strict'] as const;
+    const found = order.map((durability, at) => {
+      engine.commit([encodeWrite(begin(headOf(refOf(`name:${at}`))))], durability);
+      return database.prepare('PRAGMA synchronous').get()?.['synchronous'];
+    });
+    expect(found).toEqual([full, full, normal, normal, full, normal, full]);
+    engine.close();
+  });
+
+  // Counted by the kernel, because what SQLite says of itself is not yet a sync.
+  it('each strict commit syncs the file, and a relaxed one does not', { timeout: 60_000 }, context => {
+    if (!existsSync('/usr/bin/strace')) context.skip('needs /usr/bin/strace, which counts the syncs');
+    const script = `
+      const { fileKeyStore } = await import(${JSON.stringify(new URL('../../src/keystore/file.ts', import.meta.url).href)});
+      const store = fileKeyStore(process.env.DIRECTORY, { thread: 'main' });
+      await store.latest();
+      for (let at = 0; at < 20; at++) {
+        const head = { client: 'c', scope: 's', id: String(at), version: 1, shelf: 'open', due: 1, writtenAt: 1, format: 1, request: null, response: null };
+        const [result] = await store.commit([{ ref: head, expect: 'absent', next: head }], process.env.DURABILITY);
+        console.log(result.kind);
+      }
+      process.exit(0);`;
+    const syncs = (durability: string): number => {
+      const hooks = new URL('../../tools/resolve-ts.ts', import.meta.url).href;
+      const options = { encoding: 'utf8', env: { ...process.env, DURABILITY: durability, DIRECTORY: temporaryDirectory() } } as const;
+      const traced = ['-f', '-e', 'trace=fsync,fdatasync', process.execPath, '--import', hooks, '--input-type=module', '-e', script];
+      const { stdout, stderr } = spawnSync('/usr/bin/strace', traced, options);
+      expect(stdout).toBe('ok\n'.repeat(20));
+      return stderr.match(/f(data)?sync\(/g)?.length ?? 0;
+    };
+    const [strict, relaxed] = [syncs('strict'), syncs('relaxed')];
+    expect(strict - relaxed).toBeGreaterThanOrEqual(19);
   });
 });
 
