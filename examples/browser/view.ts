@@ -53,7 +53,7 @@ const STATES: { readonly [S in OperationRecord['state']]: (record: OperationReco
 const seconds = (ms: number): string => `+${(ms / 1_000).toFixed(2)} s`;
 
 const stepItem = (tone: string, time: string, text: string): HTMLElement =>
-  element('li', { 'data-tone': tone }, [element('time', { text: time }), element('i', { 'aria-hidden': 'true' }), element('span', { text })]);
+  element('li', { 'data-tone': tone }, [element('small', { text: time }), element('i', { 'aria-hidden': 'true' }), element('span', { text })]);
 
 const operationCard = ({ order, record, steps }: Entry, isNewest: boolean): HTMLElement => {
   const start = steps[0]?.at ?? record.createdAt;
@@ -101,7 +101,10 @@ const drawHistory = ({ counts, entries }: Picture): void => {
   part('empty').hidden = entries.length > 0;
   const open = new Map([...document.querySelectorAll('details')].map(card => [card.dataset['order'], card.open]));
   const cards = entries.map((entry, index) => operationCard(entry, open.get(String(entry.order)) ?? index === 0));
+  const focused = document.activeElement?.closest('details')?.dataset['order'];
   part('operations').replaceChildren(...cards);
+  // Whoever reads with the keyboard stays where they are.
+  cards.find(card => card.dataset['order'] === focused)?.querySelector('summary')?.focus();
 };
 
 /** Draws what is new. What has not changed stays as it is, focus and all. */

@@ -17,18 +17,30 @@ const HELP = `npm run demo -- [options]
 `;
 
 /** The play takes about 10 s. What hangs ends here, ms. */
-const DEADLINE_MS = 60_000;
-
-const { values: options } = parseArgs({
-  options: {
-    seed: { type: 'string', default: '7' },
-    'without-samekey': { type: 'boolean', default: false },
-    'ignore-keys': { type: 'boolean', default: false },
-    help: { type: 'boolean', short: 'h', default: false },
-  },
-});
+const DEADLINE_MS = 80_000;
 
 const say = (...lines: string[]): void => void process.stdout.write(`${lines.join('\n')}\n`);
+
+interface Options {
+  readonly seed: number;
+  readonly withoutSamekey: boolean;
+  readonly ignoreKeys: boolean;
+}
+
+/** @returns undefined when help was asked for. @throws TypeError for options that do not exist, or a seed that is no number */
+const readOptions = (): Options | undefined => {
+  const { values } = parseArgs({
+    options: {
+      seed: { type: 'string', default: '7' },
+      'without-samekey': { type: 'boolean', default: false },
+      'ignore-keys': { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
+  const seed = Number(values.seed);
+  if (!Number.isSafeInteger(seed)) throw new TypeError(`--seed was "${values.seed}", which is not a whole number. Try --seed 8.`);
+  return values.help ? undefined : { seed, withoutSamekey: values['without-samekey'], ignoreKeys: values['ignore-keys'] };
+};
 
 const sayVerdict = ({ ok, doubled, unknown, ...counts }: Verdict): void => {
   const { charges, keys, kills, requests } = counts;
@@ -40,9 +52,16 @@ const sayVerdict = ({ ok, doubled, unknown, ...counts }: Verdict): void => {
 };
 
 /** A fault of the plan is no fault of the demo: without samekey, double charges are what it is to show. */
-const exitCodeOf = ({ ok }: Verdict): number => (ok || options['without-samekey'] ? 0 : 1);
+const exitCodeOf = ({ ok }: Verdict, { withoutSamekey }: Options): number => (ok || withoutSamekey ? 0 : 1);
 
-const main = async (folder: string): Promise<void> => {
+const describe = ({ withoutSamekey, ignoreKeys }: Options): string => {
+  if (withoutSamekey) return 'without samekey';
+  return ignoreKeys ? 'with samekey, at a server that ignores keys' : 'with samekey';
+};
+
+const main = async (options: Options, folder: string): Promise<void> => {
+  const { seed, ignoreKeys } = options;
+  say('', `A shop places ${orders.length} orders at a payment API, ${styleText('bold', describe(options))} (seed ${seed}).`, 'The network loses requests and answers, and the shop is killed again and again.', '');
   const events: DemoEvent[] = [];
   const ids = orders.map(({ id }) => id);
   const began = performance.now();
@@ -51,22 +70,26 @@ const main = async (folder: string): Promise<void> => {
     events.push(event);
     screen.tell(event);
   };
-  const shop = options['without-samekey'] ? 'shop-without-samekey.ts' : 'shop.ts';
-  const signal = AbortSignal.timeout(DEADLINE_MS);
-  const receipts = await play({ seed: Number(options.seed), shop, ignoreKeys: options['ignore-keys'], folder, tell, signal }).finally(() => screen.end());
+  const shop = options.withoutSamekey ? 'shop-without-samekey.ts' : 'shop.ts';
+  const receipts = await play({ seed, shop, ignoreKeys, folder, tell, signal: AbortSignal.timeout(DEADLINE_MS) }).finally(() => screen.end());
   const verdict = verdictOf(ids, events, receipts);
   sayVerdict(verdict);
-  if (shop === 'shop.ts') say(styleText('dim', '  The same without it: npm run demo -- --without-samekey'));
-  process.exitCode = exitCodeOf(verdict);
+  if (verdict.ok) say(styleText('dim', '  The same without it: npm run demo -- --without-samekey'));
+  process.exitCode = exitCodeOf(verdict, options);
 };
 
-if (options.help) {
-  say(HELP);
-} else {
+const run = async (): Promise<void> => {
+  const options = readOptions();
+  if (!options) return say(HELP);
   const folder = mkdtempSync(join(tmpdir(), 'samekey-demo-'));
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   process.once('SIGINT', () => process.exit(130));
-  const how = options['without-samekey'] ? 'without samekey' : options['ignore-keys'] ? 'with samekey, at a server that ignores keys' : 'with samekey';
-  say('', `A shop places ${orders.length} orders at a payment API, ${styleText('bold', how)} (seed ${options.seed}).`, 'The network loses requests and answers, and the shop is killed again and again.', '');
-  await main(folder);
+  return main(options, folder);
+};
+
+try {
+  await run();
+} catch (error) {
+  process.stderr.write(`${styleText('red', 'The demo failed.')} ${String(error)}\n`);
+  process.exitCode = 1;
 }
