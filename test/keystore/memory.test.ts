@@ -9,8 +9,7 @@ describeKeyStore({ describe, it }, 'memoryKeyStore', () => {
   return {
     open: () => memoryKeyStore({ backing }),
     spoil: async ref => {
-      const key = JSON.stringify([ref.client, ref.scope, ref.id]);
-      const head = backing.heads.get(key) as StoredHead;
+      const [key, head] = [...backing.heads].find(([, { scope, id }]) => scope === ref.scope && id === ref.id) as [string, StoredHead];
       const spoiled = { ...head, unreadable: 'spoiled by the test' };
       backing.heads.set(key, spoiled);
       backing.shelves.open.splice(backing.shelves.open.indexOf(head), 1, spoiled);
