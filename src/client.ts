@@ -72,7 +72,7 @@ const noStore = (): Promise<never> =>
 /** IndexedDB; elsewhere nothing at all, told at the first call that needs it, so that a page's module can be loaded by a server. */
 const defaultStore = (): KeyStore =>
   typeof indexedDB === 'undefined'
-    ? { info: { engine: 'none', survives: 'none', shared: 'instance' }, get: noStore, commit: noStore, scan: noStore, owner: noStore, liveness: noStore, latest: noStore, close: () => Promise.resolve() }
+    ? { info: { engine: 'none', survives: 'none', shared: 'instance' }, get: noStore, commit: noStore, scan: noStore, countOpen: noStore, owner: noStore, liveness: noStore, latest: noStore, close: () => Promise.resolve() }
     : indexedDBKeyStore();
 
 /** The key a caller set itself, without the quotes of a structured field. */

@@ -1,10 +1,13 @@
 import type { Clock } from './clock.js';
-import { StoreCorruptError, StoreUnavailableError, isSamekeyError, type SamekeyError } from './errors.js';
+import { StoreCorruptError, StoreFullError, StoreUnavailableError, isSamekeyError, type SamekeyError } from './errors.js';
 import type { Durability, HeadRef, KeyStore } from './keystore/keystore.js';
 import { HEAD_FORMAT, refOf, transition, written, type Context, type Head, type Lease, type OperationEvent } from './operation.js';
 
 export interface RecordsOptions {
   readonly store: KeyStore;
+  readonly client: string;
+  /** Most open heads. */
+  readonly maxUnsettled: number;
   readonly clock: Clock;
   /** Names this client among those that share the store. */
   readonly instance: string;
@@ -93,7 +96,30 @@ const timekeeper = (clock: Clock): { readonly now: () => number; readonly saw: (
   return { now, saw: time => (high = Math.max(now(), time)) };
 };
 
-export const createRecords = ({ store: anyStore, clock, instance, lease: leaseMs, retention, nameRetention }: RecordsOptions): Records => {
+/** Begins between two counts of what is open: others may write to the store too. */
+const RECOUNT_EVERY = 256;
+
+/** Keeps count of what is open, so that a server that never answers cannot fill the disk. */
+const createQuota = ({ store, client, maxUnsettled }: Pick<RecordsOptions, 'store' | 'client' | 'maxUnsettled'>) => {
+  let open = Infinity;
+  let begun = 0;
+  return {
+    /** @throws StoreFullError */
+    assertRoom: async (): Promise<void> => {
+      if (open >= maxUnsettled || begun % RECOUNT_EVERY === 0) open = await guard(store.countOpen(client));
+      if (open < maxUnsettled) return;
+      throw new StoreFullError(`${open} operations are unsettled, and maxUnsettled allows ${maxUnsettled}. Nothing was sent. See operations.list({ state: 'pending' }): resume, reconcile or cancel some, or raise maxUnsettled.`);
+    },
+    note: (before: Head | undefined, next: Head | undefined): void => {
+      if (!before) begun += 1;
+      open += Number(next?.shelf === 'open') - Number(before?.shelf === 'open');
+    },
+  };
+};
+
+export const createRecords = (options: RecordsOptions): Records => {
+  const { store: anyStore, clock, instance, lease: leaseMs, retention, nameRetention } = options;
+  const quota = createQuota(options);
   const store = anyStore as unknown as KeyStore<Head>;
   const time = timekeeper(clock);
   let owner: Promise<string> | undefined;
@@ -109,10 +135,13 @@ export const createRecords = ({ store: anyStore, clock, instance, lease: leaseMs
   };
   const context = (): Context => ({ now: time.now(), retention, nameRetention });
 
-  const write = async (ref: HeadRef, expect: 'absent' | number, next: Head | undefined, durability: Durability): Promise<Applied> => {
-    const [result] = await guard(store.commit([{ ref, expect, next }], durability));
+  const write = async (before: Head | undefined, next: Head | undefined, durability: Durability): Promise<Applied> => {
+    const ref = refOf((before ?? next) as Head);
+    const [result] = await guard(store.commit([{ ref, expect: before?.version ?? 'absent', next }], durability));
     if (result?.kind === 'failed') throw storeError(result.error);
-    return result?.kind === 'conflict' ? { done: false, head: result.head } : { done: true, head: next };
+    if (result?.kind === 'conflict') return { done: false, head: result.head };
+    quota.note(before, next);
+    return { done: true, head: next };
   };
 
   const isOwn = (head: Head): boolean => head.lease?.owner.endsWith(`#${instance}`) === true;
@@ -129,18 +158,19 @@ export const createRecords = ({ store: anyStore, clock, instance, lease: leaseMs
     },
     begin: async head => {
       await open();
-      return write(refOf(head), 'absent', firstHead(head, context()), 'strict');
+      await quota.assertRoom();
+      return write(undefined, firstHead(head, context()), 'strict');
     },
     apply: async (head, event, durability = 'strict') => {
       for (let current: Head | undefined = head; ; ) {
         const next: Head | undefined = current && !current.unreadable ? transition(current, event, context()) : undefined;
         if (!current || !next) return { done: false, head: current };
-        const result: Applied = await write(refOf(current), current.version, next, durability);
+        const result: Applied = await write(current, next, durability);
         if (result.done || ON_SIGHT.has(event.type)) return result;
         current = result.head;
       }
     },
-    remove: async head => (await write(refOf(head), head.version, undefined, 'strict')).done,
+    remove: async head => (await write(head, undefined, 'strict')).done,
     isFree: async head => {
       if (!head.lease) return true;
       const liveness = await guard(store.liveness(head.lease.owner.replace(/#[^#]*$/, '')));

@@ -110,6 +110,8 @@ export const parseRetryAfter = (value: string | null, now: number): number | und
 };
 
 const between = (status: number, low: number, high: number): boolean => status >= low && status < high;
+/** Refused for now: the same request may be taken later. */
+const isBusy = (status: number): boolean => [408, 425, 429].includes(status);
 const isStoredStatus = (answer: AnswerOutcome, low: number): boolean =>
   (answer.meanings.has('replayed') || answer.meanings.has('stored')) && between(answer.status, low, low + 100);
 const isUnavailable = (answer: AnswerOutcome, low: number, high: number): boolean =>
@@ -133,7 +135,8 @@ const RULES: readonly Rule[] = [
   ['indeterminate', a => a.meanings.has('result-unavailable') || a.meanings.has('indeterminate') || a.meanings.has('key-expired')],
   ['in-progress', a => a.meanings.has('in-progress')],
   ['key-reused', a => a.meanings.has('key-reused')],
-  ['indeterminate', a => a.unsafeNewKey],
+  // Servers say it of what they will answer yet, too; that is waited for.
+  ['indeterminate', a => a.unsafeNewKey && a.status < 500 && !isBusy(a.status)],
   ['unprotected', a => a.meanings.has('unprotected')],
   ['told-not-to-retry', a => a.meanings.has('should-not-retry') && a.status >= 500],
   ['asked-to-retry', a => a.meanings.has('should-retry')],
@@ -142,7 +145,7 @@ const RULES: readonly Rule[] = [
   // Nobody else can be at work under a key that never left this store.
   ['refusal', (a, h) => a.status === 409 && !h.ambiguous && !h.elsewhere],
   ['conflict', a => a.status === 409],
-  ['server-error', a => a.status >= 500 || [408, 425, 429].includes(a.status)],
+  ['server-error', a => a.status >= 500 || isBusy(a.status)],
   ['not-admitted', a => [401, 403, 407, 421, 423, 431].includes(a.status)],
   ['already-absent', (a, h) => [404, 410].includes(a.status) && h.method === 'DELETE' && h.ambiguous],
   ['compare', (a, h) => a.status === 412 && h.conditional && h.ambiguous],

@@ -67,6 +67,8 @@ describe('decide', () => {
     ['an indeterminate effect', answer(409, { meanings: ['indeterminate'] }), 'inDoubt', 'inDoubt'],
     ['an expired key', answer(412, { meanings: ['key-expired'] }), 'inDoubt', 'inDoubt'],
     ['a refusal that forbids a new key', answer(422, { unsafeNewKey: true }), 'inDoubt', 'inDoubt'],
+    ['a 503 that will answer under this key only', answer(503, { unsafeNewKey: true }), 'retry', 'retry'],
+    ['a 429 that forbids a new key', answer(429, { unsafeNewKey: true }), 'retry', 'retry'],
     ['an unavailable 201', answer(409, { meanings: ['result-unavailable'], originalStatus: 201 }), 'settle', 'settle'],
     ['an unavailable 402', answer(409, { meanings: ['result-unavailable'], originalStatus: 402 }), 'reject:stored', 'reject:stored'],
     ['an unavailable 500', answer(409, { meanings: ['result-unavailable'], originalStatus: 500 }), 'inDoubt', 'inDoubt'],

@@ -120,6 +120,7 @@ export const batched = <H extends StoredHead>(driver: KeyStoreDriver<H>, limits:
     },
     get: ref => driver.get(ref),
     scan: query => driver.scan(query),
+    countOpen: client => driver.countOpen(client),
     owner: () => driver.owner(),
     liveness: owner => driver.liveness(owner),
     latest: () => driver.latest(),

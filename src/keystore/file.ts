@@ -100,6 +100,7 @@ export const fileKeyStore = <H extends StoredHead = StoredHead>(directory: strin
     info: { engine: 'file (node:sqlite)', survives: 'power', shared: 'host' },
     get: ref => read(engine => engine.get(ref)).then(row => row && (decode(row) as H)),
     scan: query => read(engine => engine.scan(query)).then(rows => rows.map(decode) as H[]),
+    countOpen: client => read(engine => engine.countOpen(client)),
     latest: () => read(engine => engine.latest()),
     commit: (writes, durability) => {
       const rows = writes.map(encodeWrite);

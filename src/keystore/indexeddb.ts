@@ -4,7 +4,7 @@ import { openDatabase, type Work } from '../indexeddb.js';
 import { pageOwner } from './indexeddb/page-owner.js';
 import { batched } from './batcher.js';
 import { META, applyAll, newMemory, type Meta } from './indexeddb/commit.js';
-import { INDEXES, places, read } from './indexeddb/rows.js';
+import { INDEXES, countOpen, places, read } from './indexeddb/rows.js';
 import { NEVER, type KeyStore, type StoredHead } from './keystore.js';
 
 export interface IndexedDBKeyStoreOptions {
@@ -48,6 +48,7 @@ export const indexedDBKeyStore = <H extends StoredHead = StoredHead>(options: In
       const work: Work<(H | undefined)[]> = async store => Promise.all((await places(store, { ...query, dueBy })).map(place => read<H>(store, place)));
       return (await use('readonly', work)) as H[];
     },
+    countOpen: client => use('readonly', store => countOpen(store, client)),
     owner: () => owner.id(),
     liveness: id => owner.liveness(id),
     latest: async () => (await get<Meta>(META, use))?.latest ?? 0,

@@ -90,6 +90,8 @@ export interface KeyStore<H extends StoredHead = StoredHead> {
   commit(writes: readonly Write<H>[], durability?: Durability): Promise<WriteResult<H>[]>;
   /** One page of a shelf, ordered by (due, scope, id). Reading open heads costs nothing for settled ones. */
   scan(query: ScanQuery): Promise<H[]>;
+  /** How many open heads a client has, without reading them. */
+  countOpen(client: string): Promise<number>;
   /** Who this process or page is, as an owner of leases. The name is held by something that the platform releases when the owner dies. */
   owner(): Promise<string>;
   /** Whether an owner still lives. `unknown` where the platform cannot tell; leases then end by time alone. */

@@ -1,7 +1,7 @@
 import { newKey } from '../key.js';
-import { batched } from './batcher.js';
 import type { Cursor, HeadRef, KeyStore, ScanQuery, StoredHead, Write, WriteResult } from './keystore.js';
 import { NEVER } from './keystore.js';
+import { assertStorable } from './storable.js';
 
 /** Heads in memory. Stores made on the same backing see the same heads, as the pages of one origin do. */
 export interface MemoryBacking {
@@ -30,7 +30,7 @@ export interface MemoryKeyStoreOptions {
 
 type Place = Cursor & Pick<StoredHead, 'client'>;
 
-const keyOf = ({ client, scope, id }: HeadRef): string => JSON.stringify([client, scope, id]);
+const keyOf = ({ client, scope, id }: HeadRef): string => `${client.length}:${client}${scope.length}:${scope}${id}`;
 
 const compare = <T extends string | number>(a: T, b: T): number => (a < b ? -1 : a > b ? 1 : 0);
 
@@ -72,6 +72,16 @@ const write = <H extends StoredHead>(backing: MemoryBacking, { ref, expect, next
   return { kind: 'ok' };
 };
 
+/** A write that cannot be kept fails alone. */
+const attempt = <H extends StoredHead>(backing: MemoryBacking, one: Write<H>): WriteResult<H> => {
+  try {
+    if (one.next) assertStorable(one.next);
+    return write(backing, one);
+  } catch (error) {
+    return { kind: 'failed', error };
+  }
+};
+
 const page = (shelf: readonly StoredHead[], { client, scope, dueBy = NEVER, after, limit }: ScanQuery): StoredHead[] => {
   const found: StoredHead[] = [];
   const start: Place = { client, due: -Infinity, scope: '', id: '', ...after };
@@ -91,14 +101,19 @@ const page = (shelf: readonly StoredHead[], { client, scope, dueBy = NEVER, afte
 export const memoryKeyStore = <H extends StoredHead = StoredHead>(options: MemoryKeyStoreOptions = {}): KeyStore<H> => {
   const { backing = memoryBacking() } = options;
   let own: string | undefined;
-  return batched<H>({
+  // There is no transaction to share, so nothing is gained by waiting for the others of a turn.
+  return {
     info: { engine: 'memory', survives: 'none', shared: 'instance' },
     get: async ref => {
       const head = backing.heads.get(keyOf(ref));
       return head && (copy(head) as H);
     },
-    commit: writes => writes.map(one => write(backing, one)),
+    commit: async writes => writes.map(one => attempt(backing, one)),
     scan: async query => page(backing.shelves[query.shelf], query) as H[],
+    countOpen: async client => {
+      const place = { client, scope: '', id: '' };
+      return indexOf(backing.shelves.open, { ...place, due: Infinity }) - indexOf(backing.shelves.open, { ...place, due: -Infinity });
+    },
     owner: async () => {
       own ??= `memory:${newKey()}`;
       backing.owners.add(own);
@@ -110,5 +125,5 @@ export const memoryKeyStore = <H extends StoredHead = StoredHead>(options: Memor
       if (own !== undefined) backing.owners.delete(own);
       own = undefined;
     },
-  });
+  };
 };

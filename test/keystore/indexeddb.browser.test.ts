@@ -128,11 +128,21 @@ describe('indexedDBKeyStore', () => {
     const { name } = freshDatabase();
     const [one, other] = [open(name), open(name)];
     const head = headOf(refOf('name:a'));
+    // With the first commit it becomes the last writer; what it remembers counts from then on.
+    await one.commit([begin(headOf(refOf('name:first')))]);
     await one.commit([begin(head)]);
     const taken = replace(head, { note: 'taken over' });
     expect(kindsOf(await other.commit([taken]))).toEqual(['ok']);
     expect(await one.commit([replace(head, { note: 'stale' })])).toEqual([{ kind: 'conflict', head: taken.next }]);
     expect(kindsOf(await one.commit([settle(taken.next as TestHead)]))).toEqual(['ok']);
+  });
+
+  it('keeps the highest time when another page with an earlier clock commits', async () => {
+    const { name } = freshDatabase();
+    const [one, other] = [open(name), open(name)];
+    await one.commit([begin(headOf(refOf('name:a'), { writtenAt: START + 90_000 }))]);
+    await other.commit([begin(headOf(refOf('name:b'), { writtenAt: START }))]);
+    expect([await one.latest(), await other.latest()]).toEqual([START + 90_000, START + 90_000]);
   });
 
   it('knows its own write again when the news of its commit was lost', async () => {

@@ -12,6 +12,7 @@ export interface Engine {
   commit(writes: readonly RowWrite[], durability: Durability): RowResult[];
   get(ref: HeadRef): Row | undefined;
   scan(query: ScanQuery): Row[];
+  countOpen(client: string): number;
   latest(): number;
   /** ms that the last strict commit waited for the disk. */
   readonly syncTook: number;
@@ -66,6 +67,7 @@ export const openEngine = (database: DatabaseSync, path: string, clock: Clock): 
   const shelves = { open: shelfStatements(database, 'open'), settled: shelfStatements(database, 'settled') };
   const find = database.prepare(`${select('open')} WHERE ${REF} UNION ALL ${select('settled')} WHERE ${REF}`);
   const readLatest = database.prepare("SELECT value FROM meta WHERE name = 'latest'");
+  const countOpen = database.prepare('SELECT count(*) AS number FROM open WHERE client = ?');
   const dataVersion = database.prepare('PRAGMA data_version');
   const raiseLatest = database.prepare("UPDATE meta SET value = max(value, ?) WHERE name = 'latest'");
   const [begin, end, rollback] = ['BEGIN IMMEDIATE', 'COMMIT', 'ROLLBACK'].map(sql => database.prepare(sql)) as [StatementSync, StatementSync, StatementSync];
@@ -134,6 +136,7 @@ export const openEngine = (database: DatabaseSync, path: string, clock: Clock): 
       const { scan, scanScope } = shelves[shelf];
       return (scope === undefined ? scan.all(...bounds) : scanScope.all(...bounds, scope)) as unknown as Row[];
     },
+    countOpen: client => Number(countOpen.get(client)?.['number']),
     latest: () => Number(readLatest.get()?.['value']),
     get syncTook() {
       return syncTook;

@@ -40,15 +40,17 @@ export const translate = (error: unknown, path: string): unknown => {
 
 const CODES = { STORE_CORRUPT: StoreCorruptError, STORE_FULL: StoreFullError, STORE_UNAVAILABLE: StoreUnavailableError } as const;
 
+type Code = 'STORE_CORRUPT' | 'STORE_FULL' | 'STORE_UNAVAILABLE';
+
 /** An error as it crosses from one thread to another, where classes are lost. */
 export interface Failure {
-  readonly code?: keyof typeof CODES;
+  readonly code?: Code;
   readonly message: string;
 }
 
 export const toFailure = (error: unknown): Failure => {
   const { code, message } = error as { code?: string; message: string };
-  return { message, ...(code !== undefined && code in CODES && { code: code as keyof typeof CODES }) };
+  return { message, ...(code !== undefined && code in CODES && { code: code as Code }) };
 };
 
 export const fromFailure = ({ code, message }: Failure): Error => (code === undefined ? new Error(message) : new CODES[code](message));

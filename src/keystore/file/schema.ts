@@ -22,7 +22,7 @@ const TABLES = `
   CREATE TABLE settled (${columns}, UNIQUE (client, scope, id));
   CREATE INDEX settled_due ON settled (client, due);`;
 
-export const CREATE = `
+export const CREATE: string = `
   PRAGMA application_id = ${APPLICATION_ID};
   PRAGMA user_version = ${SCHEMA_VERSION};
   ${TABLES}

@@ -1,3 +1,4 @@
+import { promisifyRequest } from 'idb-keyval';
 import { NEVER, type HeadRef, type ScanQuery, type StoredHead } from '../keystore.js';
 
 /** How heads lie in the object store: the value is the head, the key is its ref, and one index keeps the shelves in order. */
@@ -10,7 +11,7 @@ type Row = Partial<StoredHead> | null | undefined;
 /** Open and settled heads lie in ranges of their own, so that a scan of one never meets the other. */
 const ORDER = 'order';
 
-export const INDEXES = { [ORDER]: ['client', 'shelf', 'due', 'scope', 'id'] };
+export const INDEXES: Readonly<Record<string, string[]>> = { [ORDER]: ['client', 'shelf', 'due', 'scope', 'id'] };
 
 /** How browsers say that a row is there and its value is lost. */
 const LOST: readonly unknown[] = ['DataError', 'NotReadableError'];
@@ -59,6 +60,10 @@ export const read = async <H extends StoredHead>(store: IDBObjectStore, place: P
 
 /** Whether there was nothing at its ref, so that the head is there now. */
 export const add = async (store: IDBObjectStore, head: StoredHead): Promise<boolean> => !(await outcome(store.add(head, keyOf(head)), TAKEN)).error;
+
+/** How many open heads a client has: a count over the index, no value is read. */
+export const countOpen = (store: IDBObjectStore, client: string): Promise<number> =>
+  promisifyRequest(store.index(ORDER).count(IDBKeyRange.bound([client, 'open'], [client, 'open', []])));
 
 /** The places of one page of a shelf, from the index alone: heads of other scopes cost a key each. */
 export const places = (store: IDBObjectStore, { client, shelf, scope, dueBy = NEVER, after, limit }: ScanQuery): Promise<Place[]> =>

@@ -47,6 +47,9 @@ export const readCases: readonly KeyStoreCase[] = [
       ensureEqual(await ids({ limit: 2 }), ['a', 'b'], 'a limit');
       ensureEqual(await ids({ after: { due: 1, scope: 's1', id: 'a' } }), ['b', 'c'], 'after a place');
       ensureEqual(await ids({ after: { due: 2, scope: 'a', id: '' }, scope: 's1', dueBy: 3 }), ['c'], 'all together');
+      ensureEqual([await store.countOpen(CLIENT), await store.countOpen('other'), await store.countOpen('nobody')], [3, 1, 0], 'open heads, counted');
+      await store.commit([remove(heads[0] as StoredHead), replace(heads[1] as StoredHead, { shelf: 'settled' })]);
+      ensureEqual(await store.countOpen(CLIENT), 1, 'one less for a deleted and for a settled head');
       await store.close();
     },
   },
