@@ -8,7 +8,10 @@ let server: ViteDevServer;
 let url: string;
 
 beforeAll(async () => {
-  server = await createServer({ root: fileURLToPath(new URL('../../examples/browser', import.meta.url)), server: { host: '127.0.0.1', port: 0 }, logLevel: 'error' });
+  const root = fileURLToPath(new URL('../../examples/browser', import.meta.url));
+  // A cache of its own, so that a demo which runs at the same time does not have its dependencies bundled anew under it.
+  const cacheDir = fileURLToPath(new URL('../../.cache/browser-example', import.meta.url));
+  server = await createServer({ root, cacheDir, server: { host: '127.0.0.1', port: 0 }, logLevel: 'error' });
   await server.listen();
   url = server.resolvedUrls?.local[0] ?? '';
 });
