@@ -137,6 +137,16 @@ describe('indexedDBKeyStore', () => {
     expect(kindsOf(await one.commit([settle(taken.next as TestHead)]))).toEqual(['ok']);
   });
 
+  it('reads no head again that it wrote itself while nobody else commits', async () => {
+    const store = open();
+    await store.commit([begin(headOf(refOf('name:first')))]);
+    const heads = times(10, at => headOf(refOf(`name:${at}`)));
+    await store.commit(heads.map(begin));
+    const reads = vi.spyOn(IDBObjectStore.prototype, 'get');
+    expect(new Set(kindsOf(await store.commit(heads.map(settle))))).toEqual(new Set(['ok']));
+    expect(reads.mock.calls).toEqual([['meta']]);
+  });
+
   it('keeps the highest time when another page with an earlier clock commits', async () => {
     const { name } = freshDatabase();
     const [one, other] = [open(name), open(name)];
