@@ -32,8 +32,8 @@ describe('a second process on the same directory', { timeout: PATIENCE_MS }, () 
     const since = performance.now();
     go(second);
     await server.arrived(2);
-    // Measured: some 20 ms. The bound is far below the lease of 15 s, so it holds only if the death was noticed.
-    expect(performance.now() - since).toBeLessThan(5_000);
+    // Far below the lease of 15 s, so it holds only if the death was noticed; far above what it takes, for busy machines.
+    expect(performance.now() - since).toBeLessThan(10_000);
     await second.line('closed');
     expect(learned([second])).toEqual(truth(scene));
     await expectOneEach(scene, [ORDER]);
