@@ -109,6 +109,9 @@ export interface Calls {
   readonly watch: (head: Head, wanted: () => boolean, signal: AbortSignal | undefined, expected?: (head: Head) => boolean) => Promise<Head | undefined>;
 }
 
+/** Whether a flight ended without telling what became of the operation. */
+const isUndecided = (result: CallResult | undefined): boolean => (result?.kind === 'lost' || result?.kind === 'pending') && result.head?.state === 'pending';
+
 export const createCalls = ({ settings, records, flights, driver, events, volatile }: CallsOptions): Calls => {
   const situationOf = async (head: Head): Promise<Situation> => {
     if (head.state === 'rejected') return head.refusal ?? 'answered';
@@ -260,10 +263,14 @@ export const createCalls = ({ settings, records, flights, driver, events, volati
   const perform: Calls['perform'] = async call => {
     const { target, frozen, policy, signal } = call;
     const place = placeOf(target);
-    const current = flights.get(place);
-    if (current && current.fingerprint !== frozen.fingerprint) throw mismatch(await records.get(target), call, current.fingerprint);
-    const flight = current ?? flights.start(place, frozen.fingerprint, interest => run(call, interest));
-    return flight.join(signal, policy.totalTimeout);
+    const until = settings.clock.now() + policy.totalTimeout;
+    for (;;) {
+      const current = flights.get(place);
+      if (current && current.fingerprint !== frozen.fingerprint) throw mismatch(await records.get(target), call, current.fingerprint);
+      const flight = current ?? flights.start(place, { fingerprint: frozen.fingerprint, isPass: false }, interest => run(call, interest));
+      const result = await flight.join(signal, until - settings.clock.now());
+      if (!flight.isPass || !isUndecided(result)) return result;
+    }
   };
 
   return { perform, watch };

@@ -7,7 +7,7 @@ import type { Operations } from './operations.js';
 import { OWN_CLIENT_OPTIONS, policyOf, settingsOf, type CallOptions, type ClientOptions, type FetchInit, type OperationOptions } from './options.js';
 import { infos, present, type Manner } from './present.js';
 import { assertScope, type Target } from './calls.js';
-import { freeze } from './snapshot.js';
+import { freeze, type RequestTraits } from './snapshot.js';
 import { within } from './within.js';
 
 /** A verb of ky, with samekey's options. */
@@ -37,6 +37,7 @@ interface Call {
   readonly options: CallOptions;
   readonly manner: Manner;
   readonly follow: boolean;
+  readonly streaming: boolean;
   /** Set by the first send: a forced retry of ky's is the same operation. */
   target?: Target;
   info?: () => OperationInfo | undefined;
@@ -82,6 +83,11 @@ const givenKey = (request: Request, header: string): string | undefined => {
   return quoted?.[1]?.replace(/\\(.)/g, '$1') ?? value ?? undefined;
 };
 
+const traitsOf = (input: Input, { body, redirect }: { body?: unknown; redirect?: unknown }): RequestTraits => ({
+  follow: redirect === 'follow',
+  streaming: input instanceof Request || (typeof body === 'object' && body !== null && (body instanceof ReadableStream || Symbol.asyncIterator in body)),
+});
+
 const assertName = (options: { operation?: unknown }, where: string): void => {
   if (typeof options.operation !== 'string') return;
   throw new TypeError(`A string \`operation\` in ${where} would make every call the same operation ("${options.operation}"). Pass it to the call, or pass a function of the request.`);
@@ -119,7 +125,7 @@ const createDispatch = (core: Core, declared: ReadonlySet<string>) => {
     const { options, manner } = call;
     request.signal.throwIfAborted();
     if (request.mode === 'no-cors') throw new BodyNotReplayableError('mode: "no-cors" hides every answer, so the operation could never be settled. Nothing was sent. Use CORS, or `operation: false`.');
-    const [target, frozen] = await Promise.all([call.target ?? targetOf(request, call, name), freeze(request, call.follow, settings)]);
+    const [target, frozen] = await Promise.all([call.target ?? targetOf(request, call, name), freeze(request, call, settings)]);
     call.target = target;
     const policy = policyOf(options, settings.policy, true);
     const result = await calls.perform({ target, frozen, options, policy, init, signal: request.signal });
@@ -166,7 +172,7 @@ const wrap = (core: Core, dispatch: Dispatch, instance: KyInstance, defaults: Ca
     const managed = own.operation !== false && (settings.methods.has(verb) || (named && verb !== 'GET' && verb !== 'HEAD'));
     const options = { ...(omit(given, OWN_CALL_OPTIONS) as KyOptions), ...(method && { method }), ...(managed && MANAGED_KY_OPTIONS), ...(managed && (hooked || given.hooks?.afterResponse) && FORCEABLE) };
     if (own.ifMatch !== undefined) options.headers = { ...Object.fromEntries(new Headers(given.headers as HeadersInit)), 'if-match': own.ifMatch };
-    const call: Call = { options: own, manner: 'throw', follow: own.redirect === 'follow' };
+    const call: Call = { options: own, manner: 'throw', ...traitsOf(input, own) };
     const promise = instance(input, { ...options, ...(managed && { samekey: call }) } as KyOptions);
     infos.set(promise, () => call.info?.());
     return promise;
@@ -181,7 +187,7 @@ const wrap = (core: Core, dispatch: Dispatch, instance: KyInstance, defaults: Ca
   };
   const fetch: Client['fetch'] = async (input, init = {}) => {
     const request = new Request(input, omit(init, OWN_CALL_OPTIONS));
-    return dispatch(request, { options: init as CallOptions, manner: 'respond', follow: init.redirect === 'follow' }, undefined);
+    return dispatch(request, { options: init as CallOptions, manner: 'respond', ...traitsOf(input, init) }, undefined);
   };
   const { create, stop, retry } = instance;
   const rest = { create, stop, retry, extend, fetch, operations: core.operations, close: core.close, [Symbol.asyncDispose]: core.close };

@@ -23,6 +23,8 @@ export interface Interest {
 /** One operation that is under way in this process. However many callers join it, it is sent once. */
 export interface Flight {
   readonly fingerprint: string | undefined;
+  /** Begun by a resume pass: it may end before those who joined it want to give up. */
+  readonly isPass: boolean;
   readonly result: Promise<CallResult>;
   /**
    * Waits for the result, as long as this caller wants to: its abort or deadline ends its own waiting only.
@@ -43,7 +45,7 @@ interface Waiter {
 export interface Flights {
   get(id: string): Flight | undefined;
   /** Starts one; it is found under `id` until its result is there. */
-  start(id: string, fingerprint: string | undefined, run: (interest: Interest) => Promise<CallResult>): Flight;
+  start(id: string, traits: Pick<Flight, 'fingerprint' | 'isPass'>, run: (interest: Interest) => Promise<CallResult>): Flight;
   /** Lets no flight wait or try any longer, and resolves when all have ended. */
   land(): Promise<void>;
 }
@@ -58,7 +60,7 @@ export const createFlights = (clock: Clock): Flights => {
   const flights = new Map<string, Flight>();
   const landing = new AbortController();
 
-  const start: Flights['start'] = (id, fingerprint, run) => {
+  const start: Flights['start'] = (id, traits, run) => {
     const waiters = new Set<Waiter>();
     const idle = new AbortController();
     const land = (): void => idle.abort(UNWANTED);
@@ -91,7 +93,7 @@ export const createFlights = (clock: Clock): Flights => {
       flights.delete(id);
     });
     result.catch(() => undefined);
-    const flight: Flight = { fingerprint, result, join };
+    const flight: Flight = { ...traits, result, join };
     flights.set(id, flight);
     return flight;
   };

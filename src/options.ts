@@ -173,6 +173,7 @@ export const policyOf = (options: Pick<CallOptions, 'retry' | 'timeout' | 'total
   if (refused.length > 0) {
     throw new TypeError(`retry.${refused.join(', retry.')} cannot be given for a managed method: the profile decides which answers are resent. Use \`accept\`, or \`operation: false\` for a call without a key.`);
   }
+  if (options.retry === undefined && options.timeout === undefined && options.totalTimeout === undefined) return base;
   const { limit, backoffLimit, delay, jitter, maxRetryAfter } = retry;
   return {
     ...base,

@@ -103,7 +103,7 @@ export const createResumer = ({ settings, records, flights, driver, events, clos
   const fly = async (head: Head): Promise<Head> => {
     const place = placeOf(head);
     // A call may have set off since this pass looked; two drivers of one process could not tell their leases apart.
-    const flight = flights.get(place) ?? flights.start(place, head.fingerprint, async (interest): Promise<CallResult> => {
+    const flight = flights.get(place) ?? flights.start(place, { fingerprint: head.fingerprint, isPass: true }, async (interest): Promise<CallResult> => {
       const { done, head: claimed } = await records.apply(head, { type: 'claim', lease: await records.lease(), send: true });
       if (!done || !claimed) return { kind: 'lost', head: claimed };
       return driver.drive({ head: claimed, policy, timeout: policy.timeout, ...interest });

@@ -19,9 +19,17 @@ export interface FrozenRequest extends Frozen {
   readonly credentials: HeaderList;
 }
 
-/** Whether a header is a credential: by the standard, or by the caller's word. */
+/** What a Request does not tell of itself. */
+export interface RequestTraits {
+  /** The caller asked the platform to follow redirects. */
+  readonly follow: boolean;
+  /** The body may be a stream. */
+  readonly streaming: boolean;
+}
+
+/** Whether a header (lower case) is a credential: by the standard, or by the caller's word. */
 export const isCredential = (name: string, secretHeaders: readonly string[]): boolean =>
-  CREDENTIALS.has(name.toLowerCase()) || secretHeaders.includes(name.toLowerCase());
+  CREDENTIALS.has(name) || secretHeaders.includes(name);
 
 const tooLarge = (limit: number): BodyNotReplayableError =>
   new BodyNotReplayableError(
@@ -41,6 +49,8 @@ const readStream = async (stream: ReadableStream<Uint8Array>, limit: number): Pr
     }
     chunks.push(next.value);
   }
+  // Whoever made the request may still want to cancel its body.
+  reader.releaseLock();
   const bytes = new Uint8Array(size);
   let at = 0;
   for (const chunk of chunks) {
@@ -50,12 +60,12 @@ const readStream = async (stream: ReadableStream<Uint8Array>, limit: number): Pr
   return bytes.buffer;
 };
 
-const readBody = async (request: Request, limit: number): Promise<ArrayBuffer | null> => {
+const readBody = async (request: Request, streaming: boolean, limit: number): Promise<ArrayBuffer | null> => {
   if (request.bodyUsed) {
     throw new BodyNotReplayableError('The request body was read before this call, so it would be sent empty. Nothing was sent. Pass a fresh Request, or the body itself.');
   }
-  // A stream that never ends must be stopped at the limit; engines without Request.body cannot send streams.
-  const bytes = request.body ? await readStream(request.body, limit) : await request.arrayBuffer();
+  // Only a stream can be endless, and must be stopped at the limit; all else is there already.
+  const bytes = streaming && request.body ? await readStream(request.body, limit) : await request.arrayBuffer();
   if (bytes.byteLength > limit) throw tooLarge(limit);
   return bytes.byteLength === 0 ? null : bytes;
 };
@@ -79,17 +89,21 @@ export const fingerprintOf = (snapshot: SnapshotMeta, body: ArrayBuffer | null, 
  *
  * @throws BodyNotReplayableError for a body that was read before, or is larger than `maxBodyBytes`
  */
-export const freeze = async (request: Request, follow: boolean, { profile, maxBodyBytes, secretHeaders }: SnapshotOptions): Promise<FrozenRequest> => {
-  const body = await readBody(request, maxBodyBytes);
-  const entries = [...request.headers].filter(([name]) => name !== 'content-type' && name !== profile.header.toLowerCase());
+export const freeze = async (request: Request, { follow, streaming }: RequestTraits, { profile, maxBodyBytes, secretHeaders }: SnapshotOptions): Promise<FrozenRequest> => {
+  const body = await readBody(request, streaming, maxBodyBytes);
+  const keyHeader = profile.header.toLowerCase();
+  const headers: [string, string][] = [];
+  const credentials: [string, string][] = [];
+  for (const [name, value] of request.headers) {
+    if (name !== 'content-type' && name !== keyHeader) (isCredential(name, secretHeaders) ? credentials : headers).push([name, value]);
+  }
   const snapshot: SnapshotMeta = {
     method: request.method,
     url: request.url,
-    headers: entries.filter(([name]) => !isCredential(name, secretHeaders)),
+    headers,
     contentType: request.headers.get('content-type') ?? undefined,
     credentials: request.credentials === 'same-origin' ? undefined : request.credentials,
     follow: follow || undefined,
   };
-  const credentials = entries.filter(([name]) => isCredential(name, secretHeaders));
   return { snapshot, body, credentials, fingerprint: await fingerprintOf(snapshot, body, profile) };
 };

@@ -35,6 +35,16 @@ interface Entry<H extends StoredHead> {
   readonly write: Write<H>;
 }
 
+/** One channel for all, because making one costs as much as a small commit. */
+const turnsOf = ({ port1, port2 }: MessageChannel): ((run: () => void) => void) => {
+  const waiting: (() => void)[] = [];
+  port1.onmessage = () => waiting.shift()?.();
+  return run => {
+    waiting.push(run);
+    port2.postMessage(0);
+  };
+};
+
 /**
  * Runs once this turn of the event loop is over, so that everything which starts in one turn shares a transaction. A
  * microtask would be too early: callers woken by one commit have promise chains of different lengths. Bound when the
@@ -43,14 +53,7 @@ interface Entry<H extends StoredHead> {
 const afterTurn: (run: () => void) => void =
   typeof globalThis.setImmediate === 'function'
     ? globalThis.setImmediate
-    : run => {
-        const { port1, port2 } = new MessageChannel();
-        port1.onmessage = () => {
-          port1.close();
-          run();
-        };
-        port2.postMessage(0);
-      };
+    : turnsOf(new MessageChannel());
 
 const bytesOf = ({ next }: Write): number => (next?.request?.byteLength ?? 0) + (next?.response?.byteLength ?? 0);
 

@@ -32,3 +32,20 @@ it('a resume pass that meets a call of the same operation joins it, and sends no
   expect(await call).toEqual({ id: 'ch_1' });
   expect(transport.seen).toHaveLength(2);
 });
+
+it('a call that joined a resume pass goes on by itself when the pass gives up first', async () => {
+  let giveUp = (): void => {};
+  let passing = (): void => {};
+  const lost = new Promise<Response>((_, reject) => (giveUp = () => reject(networkError())));
+  const sent = new Promise<void>(resolve => (passing = resolve));
+  const transport = scripted([networkError(), () => (passing(), lost), created()]);
+  await using api = createClient({ prefix: ORIGIN, keystore: memoryKeyStore(), scope: 'acct_1', fetch: transport.fetch, retry: { limit: 0, delay: () => 1 } });
+  await failure(api.post('charges', charge));
+  const pass = api.operations.resume({ parked: true });
+  await sent;
+  const call = api.post('charges', charge).json();
+  giveUp();
+  expect((await pass).pending).toHaveLength(1);
+  expect(await call).toEqual({ id: 'ch_1' });
+  expect(transport.keys).toHaveLength(1);
+});
