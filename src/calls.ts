@@ -58,9 +58,9 @@ const ON_CALL: Readonly<Record<Situation, readonly [same: Step, other: Step]>> =
   cancelled: ['revise', 'revise'],
 };
 
-/** First and longest pause between two looks at a record that somebody else drives, ms. */
-const FIRST_LOOK_MS = 50;
-const LAST_LOOK_MS = 1_000;
+/** First and longest pause between two looks at a record that somebody else drives, ms: a driver that was killed is replaced within the longer one. */
+const FIRST_LOOK_MS = 25;
+const LAST_LOOK_MS = 100;
 
 /** Scope of a call, asked of the client where the call does not say. */
 const WHOSE =

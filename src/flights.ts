@@ -73,7 +73,7 @@ export const createFlights = (clock: Clock): Flights => {
     };
     const leave = (waiter: Waiter): void => {
       waiters.delete(waiter);
-      if (waiters.size === 0) idle.abort(UNWANTED);
+      if (waiters.size === 0 && flights.get(id) === flight) idle.abort(UNWANTED);
     };
     const join: Flight['join'] = async (signal, patience) => {
       const waiter = { until: clock.now() + patience };

@@ -40,6 +40,9 @@ const PAGE = 100;
 /** Operations that a pass has in hand at the same time, so that a slow origin does not hold up the others. */
 const IN_HAND = 64;
 
+/** When to look again at what somebody else drives, ms: a pass reads every open head. */
+const BUSY_MS = 1_000;
+
 /** Operations of one origin that a pass sends at the same time: an outage ends in a trickle, not in a stampede. */
 const PER_ORIGIN = 4;
 
@@ -158,7 +161,8 @@ export const createResumer = ({ settings, records, flights, driver, events, clos
     const call = async (head: Head): Promise<void> => {
       const [fate, now] = await visit(head, options);
       fates[fate].push(infoOf(now));
-      const due = fate === 'busy' ? now.lease?.until : now.nextAttemptAt;
+      // Its driver may die at any time, and nobody would tell.
+      const due = fate === 'busy' ? records.now() + BUSY_MS : now.nextAttemptAt;
       if (due !== undefined) dues.push(due);
     };
     await records.lease(); // opens the store, so that its failure is told before anything is read

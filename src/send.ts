@@ -61,12 +61,14 @@ export const carry = (key: string, profile: Profile): string => (profile.quoting
 
 const toRequest = (url: string, { head, credentials }: Attempt, profile: Profile, signal: AbortSignal): Request => {
   const { snapshot, request: body, key } = head;
-  const headers = new Headers([...(snapshot?.headers ?? []), ...credentials] as [string, string][]);
-  if (snapshot?.contentType !== undefined) headers.set('content-type', snapshot.contentType);
-  headers.set(profile.header, carry(key, profile));
+  const stored = snapshot?.headers ?? [];
+  // Those of authorize win over what was stored; twice the same name would be joined into one value.
+  const headers = credentials.length === 0 ? [...stored] : [...stored.filter(([name]) => !credentials.some(([other]) => other === name)), ...credentials];
+  if (snapshot?.contentType !== undefined) headers.push(['content-type', snapshot.contentType]);
+  headers.push([profile.header, carry(key, profile)]);
   return new Request(url, {
     method: snapshot?.method ?? 'POST',
-    headers,
+    headers: headers as [string, string][],
     body,
     signal,
     redirect: snapshot?.follow ? 'follow' : 'manual',
