@@ -88,6 +88,8 @@ export interface CallsOptions {
   readonly flights: Flights;
   readonly driver: Driver;
   readonly events: Events;
+  /** Drops what is over. */
+  readonly tidy: () => Promise<void>;
   /** Drives heads that the store could not take; see `send-unprotected`. */
   readonly volatile: { readonly driver: Driver; readonly records: Records };
 }
@@ -112,7 +114,7 @@ export interface Calls {
 /** Whether a flight ended without telling what became of the operation. */
 const isUndecided = (result: CallResult | undefined): boolean => (result?.kind === 'lost' || result?.kind === 'pending') && result.head?.state === 'pending';
 
-export const createCalls = ({ settings, records, flights, driver, events, volatile }: CallsOptions): Calls => {
+export const createCalls = ({ settings, records, flights, driver, events, tidy, volatile }: CallsOptions): Calls => {
   const situationOf = async (head: Head): Promise<Situation> => {
     if (head.state === 'rejected') return head.refusal ?? 'answered';
     if (head.state !== 'pending') return head.state;
@@ -250,7 +252,12 @@ export const createCalls = ({ settings, records, flights, driver, events, volati
 
   const run = async (call: ManagedCall, interest: Interest): Promise<CallResult> => {
     try {
-      return await begin(call, interest);
+      return await begin(call, interest).catch(async (error: unknown) => {
+        if (!isSamekeyError(error, 'STORE_FULL')) throw error;
+        // What is over takes room too, until somebody looks.
+        await tidy();
+        return begin(call, interest);
+      });
     } catch (error) {
       if (!isStoreFailure(error)) throw error;
       events.storeFailure(undefined, error);

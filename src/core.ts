@@ -93,7 +93,7 @@ export const createCore = (settings: Settings, store: KeyStore, defaultOrigin: s
   };
   const driver = createDriver({ ...driverOptions, records });
   const volatile = volatileRecords(records);
-  const calls = createCalls({ settings, records, flights, driver, events, volatile: { records: volatile, driver: createDriver({ ...driverOptions, records: volatile }) } });
+  const calls = createCalls({ settings, records, flights, driver, events, tidy: tidy.run, volatile: { records: volatile, driver: createDriver({ ...driverOptions, records: volatile }) } });
   const resumer = createResumer({ settings, records, flights, driver, events, owns, parkedHere, closing: closing.signal });
   const resume: typeof resumer = async options => {
     const report = await resumer(options);

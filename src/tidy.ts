@@ -18,10 +18,11 @@ export const createTidy = (records: Records, client: string): Tidy => {
   let settled = 0;
   let running: Promise<void> | undefined;
 
-  const drop = (head: Head): Promise<unknown> =>
-    head.name !== undefined && head.answer !== undefined && !head.answer.omitted
-      ? records.apply(head, { type: 'drop-answer' }, 'relaxed')
-      : records.remove(head);
+  const drop = async (head: Head): Promise<void> => {
+    const hasMore = head.name !== undefined && head.answer !== undefined && !head.answer.omitted;
+    const { head: left } = hasMore ? await records.apply(head, { type: 'drop-answer' }, 'relaxed') : { head };
+    if (left && left.due <= records.now()) await records.remove(left);
+  };
 
   const round = async (): Promise<number> => {
     const heads: Head[] = await records.store.scan({ client, shelf: 'settled', dueBy: records.now(), limit: ROUND });

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { operationOf } from '../../src/client.js';
-import { BodyNotReplayableError, InDoubtError, OperationMismatchError, OperationPendingError, isSamekeyError } from '../../src/errors.js';
-import { memoryBacking } from '../../src/keystore/memory.js';
+import { BodyNotReplayableError, InDoubtError, OperationMismatchError, OperationPendingError, StoreFullError, isSamekeyError } from '../../src/errors.js';
+import type { KeyStore } from '../../src/keystore/keystore.js';
+import { memoryBacking, memoryKeyStore } from '../../src/keystore/memory.js';
 import type { Head } from '../../src/operation.js';
 import { networkError, problem, scripted } from '../support/transport.js';
 import { settleDown, virtualClock } from '../support/virtual-clock.js';
@@ -111,17 +112,37 @@ describe('one key per operation', () => {
     await api.post('charges', { json: {}, headers: { 'Idempotency-Key': 'mine-1' } });
     await api.post('charges', { json: {} });
     expect(transport.keys).toEqual(['mine-1', expect.stringMatching(/^own-\d+$/)]);
-    const full = bench([created()], { keystore: { ...(await brokenStore()) } });
+    const full = bench([created()], { keystore: { ...memoryKeyStore(), commit: () => Promise.reject(new Error('disk on fire')) } });
     expect(isSamekeyError(await failure(full.api.post('charges', charge)), 'STORE_UNAVAILABLE')).toBe(true);
     expect(full.transport.seen).toHaveLength(0);
   });
 });
 
-const brokenStore = async () => {
-  const { memoryKeyStore } = await import('../../src/keystore/memory.js');
-  const store = memoryKeyStore();
-  return { ...store, info: store.info, commit: () => Promise.reject(new Error('disk on fire')) };
-};
+describe('a store without room', () => {
+  /** Refuses so many new heads for want of room. */
+  const refusing = (store: KeyStore, refusals: number): KeyStore => {
+    let left = refusals;
+    const commit: KeyStore['commit'] = async (writes, durability) =>
+      writes[0]?.next?.shelf === 'open' && left-- > 0 ? [{ kind: 'failed', error: new StoreFullError('quota') }] : store.commit(writes, durability);
+    return { ...store, commit };
+  };
+
+  it('C42: what is over is dropped once, then the write is tried again', async () => {
+    const keystore: KeyStore = memoryKeyStore();
+    const { api, clock } = bench([created()], { keystore, retention: 1_000, nameRetention: 1_000, keyWindow: 1_000 });
+    await api.post('charges', { ...charge, operation: 'old' });
+    clock.shift(5_000);
+    const again = bench([created()], { keystore: refusing(keystore, 1), clock });
+    expect(await again.api.post('charges', charge).json()).toEqual({ id: 'ch_1' });
+    expect(await again.api.operations.get('old')).toBeUndefined();
+  });
+
+  it('C42: a store that stays full rejects with StoreFullError, and nothing is sent', async () => {
+    const { api, transport } = bench([created()], { keystore: refusing(memoryKeyStore(), Number.POSITIVE_INFINITY) });
+    expect(await failure(api.post('charges', charge))).toBeInstanceOf(StoreFullError);
+    expect(transport.seen).toHaveLength(0);
+  });
+});
 
 describe('a page or process that goes away', () => {
   it('C05, C19: resume sends what was begun with the same key and bytes; calling the name again joins it', async () => {
