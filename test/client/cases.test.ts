@@ -129,10 +129,11 @@ describe('a store without room', () => {
 
   it('C42: what is over is dropped once, then the write is tried again', async () => {
     const keystore: KeyStore = memoryKeyStore();
-    const { api, clock } = bench([created()], { keystore, retention: 1_000, nameRetention: 1_000, keyWindow: 1_000 });
+    const brief = { retention: 1_000, nameRetention: 1_000, keyWindow: 1_000 };
+    const { api, clock } = bench([created()], { keystore, ...brief });
     await api.post('charges', { ...charge, operation: 'old' });
     clock.shift(5_000);
-    const again = bench([created()], { keystore: refusing(keystore, 1), clock });
+    const again = bench([created()], { keystore: refusing(keystore, 1), clock, ...brief });
     expect(await again.api.post('charges', charge).json()).toEqual({ id: 'ch_1' });
     expect(await again.api.operations.get('old')).toBeUndefined();
   });
