@@ -1,23 +1,14 @@
 import type { Driver } from './attempts.js';
 import type { Drive } from './drive.js';
-import { KeyReusedError, OperationMismatchError, ScopeMissingError, isSamekeyError } from './errors.js';
+import { KeyReusedError, OperationMismatchError, isSamekeyError } from './errors.js';
 import { infoOf, type Events } from './events.js';
 import { placeOf, type CallResult, type Flights, type Interest } from './flights.js';
-import { deriveKey } from './key.js';
-import type { HeadRef } from './keystore/keystore.js';
-import { isQuarantined, type Head, type KeySource, type OperationEvent, type Refusal } from './operation.js';
+import { isQuarantined, type Head, type OperationEvent, type Refusal } from './operation.js';
 import type { CallPolicy, OperationOptions, Settings } from './options.js';
 import { assertReadable, type NewHead, type Records } from './records.js';
 import type { FrozenRequest } from './snapshot.js';
+import type { Target } from './target.js';
 import { isWindowOver } from './window.js';
-
-/** An operation as a call means it: whose it is, what it is called, what it sends. */
-export interface Target extends HeadRef {
-  readonly name: string | undefined;
-  readonly keySource: KeySource;
-  /** The key of a generation. */
-  keyOf(generation: number): string;
-}
 
 /** One call of a managed method. */
 export interface ManagedCall {
@@ -61,26 +52,6 @@ const ON_CALL: Readonly<Record<Situation, readonly [same: Step, other: Step]>> =
 /** First and longest pause between two looks at a record that somebody else drives, ms: a driver that was killed is replaced within the longer one. */
 const FIRST_LOOK_MS = 25;
 const LAST_LOOK_MS = 100;
-
-/** Scope of a call, asked of the client where the call does not say. */
-const WHOSE =
-  'Pass `scope` to createClient or to the call. A service that acts for itself: the remote account, with the business id in the name. ' +
-  'Signed-in users: () => user.id. Guests and public sites: deviceScope.';
-
-/** @throws ScopeMissingError for a named call that nobody owns */
-export const assertScope = (scope: string | undefined, name: string | undefined): string => {
-  if (name !== undefined && !scope) throw new ScopeMissingError(`The operation "${name}" has no scope, so it could be confused with somebody else's. ${WHOSE}`);
-  return scope ?? '';
-};
-
-/** The id that a head has in the store. */
-export const idOf = (name: string | undefined, key: string, adopted: boolean): string => (name !== undefined ? `name:${name}` : adopted ? `key:${key}` : `anon:${key}`);
-
-/** Derives the keys of a name. */
-export const derivedKeys =
-  (namespace: string, client: string, scope: string, name: string) =>
-  (generation: number): string =>
-    deriveKey(namespace, [client, scope, name, String(generation)]);
 
 export interface CallsOptions {
   readonly settings: Settings;

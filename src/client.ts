@@ -6,8 +6,8 @@ import type { KeyStore } from './keystore/keystore.js';
 import type { Operations } from './operations.js';
 import { OWN_CLIENT_OPTIONS, policyOf, settingsOf, type CallOptions, type ClientOptions, type FetchInit, type OperationOptions } from './options.js';
 import { infos, present, type Manner } from './present.js';
-import { assertScope, type Target } from './calls.js';
 import { freeze, type RequestTraits } from './snapshot.js';
+import { assertScope, type Target } from './target.js';
 import { within } from './within.js';
 
 /** A verb of ky, with samekey's options. */

@@ -1,12 +1,11 @@
 import { receive, toResponse, type ReceivedAnswer } from './answer.js';
 import { createDriver } from './attempts.js';
-import { createCalls, derivedKeys, idOf, type Calls, type Target } from './calls.js';
-import { InvalidKeyError } from './errors.js';
+import { createCalls, type Calls } from './calls.js';
 import { createEvents, infoOf } from './events.js';
 import { createFlights, placeOf } from './flights.js';
 import { newKey } from './key.js';
 import type { KeyStore } from './keystore/keystore.js';
-import type { Head, KeySource } from './operation.js';
+import type { Head } from './operation.js';
 import { createOperations, type Operations } from './operations.js';
 import { deviceScope, type Settings } from './options.js';
 import { createRecords, volatileRecords, type Records } from './records.js';
@@ -14,28 +13,11 @@ import { createResumer } from './resume.js';
 import { startRunner, type Runner } from './runner.js';
 import { createSend } from './send.js';
 import { isCredential } from './snapshot.js';
+import { createTargets, type Identity, type Target } from './target.js';
 import { createTidy } from './tidy.js';
-
-/** Key prefixes that SDKs make anew for every call; they say nothing about the intent. */
-const PER_CALL_KEYS = /^(stripe-node-retry-|stainless-node-retry-|auto_)/;
-
-/** Whose keys and under which names: what a target is made of. */
-export interface Identity {
-  readonly name: string | undefined;
-  readonly scope: string;
-  /** The key header that the caller set itself, unquoted. */
-  readonly givenKey: string | undefined;
-  readonly origin: string;
-}
 
 /** How many clients of this module use a store; the last one to close closes it. */
 const users = new WeakMap<KeyStore, number>();
-
-/** @throws InvalidKeyError for a key that the profile cannot carry */
-const assertKey = (key: string, { profile }: Settings): string => {
-  if (key.length >= 1 && key.length <= profile.maxLength && profile.alphabet.test(key)) return key;
-  throw new InvalidKeyError(`The key ${JSON.stringify(key.slice(0, 80))} (${key.length} characters) cannot be carried by the profile "${profile.name}": 1 to ${profile.maxLength} characters of ${profile.alphabet.source}. Nothing was sent.`);
-};
 
 /** The parts of one client, put together; shared by all that `extend` makes of it. */
 export interface Core {
@@ -44,7 +26,7 @@ export interface Core {
   readonly operations: Operations;
   readonly records: Records;
   scopeOf(given: string | undefined): Promise<string | undefined>;
-  target(identity: Identity): Promise<Target>;
+  readonly target: (identity: Identity) => Target;
   readonly close: () => Promise<void>;
 }
 
@@ -108,16 +90,7 @@ export const createCore = (settings: Settings, store: KeyStore, defaultOrigin: s
     return runner;
   };
 
-  const strategy = (): 'derived' | 'random' => settings.keyStrategy ?? (store.info.survives === 'none' ? 'random' : 'derived');
-
-  const target: Core['target'] = async ({ name, scope, givenKey, origin }) => {
-    const adopted = givenKey !== undefined && !(name !== undefined && PER_CALL_KEYS.test(givenKey));
-    const keySource: KeySource = adopted ? 'adopted' : name !== undefined && strategy() === 'derived' ? 'derived' : 'random';
-    const derived = derivedKeys(settings.namespace ?? origin, settings.client, scope, name ?? '');
-    const once = adopted ? assertKey(givenKey, settings) : keySource === 'random' ? assertKey(settings.newKey(), settings) : '';
-    const keyOf = (generation: number): string => (keySource === 'derived' ? derived(generation) : keySource === 'random' && generation > 1 ? settings.newKey() : once);
-    return { client: settings.client, scope, id: idOf(name, once, adopted), name, keySource, keyOf };
-  };
+  const target = createTargets(settings, settings.keyStrategy ?? (store.info.survives === 'none' ? 'random' : 'derived'));
 
   const operations = createOperations({
     settings, records, flights, calls, events, resume, start, running: () => runners.size > 0,

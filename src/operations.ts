@@ -1,5 +1,5 @@
 import { receive } from './answer.js';
-import { assertScope, type Calls, type Target } from './calls.js';
+import type { Calls } from './calls.js';
 import { OperationPendingError, SamekeyError, type OperationInfo } from './errors.js';
 import { infoOf, type Events } from './events.js';
 import { placeOf, type CallResult, type Flights } from './flights.js';
@@ -11,6 +11,7 @@ import { present } from './present.js';
 import { assertReadable, type Records } from './records.js';
 import type { ResumeOptions, ResumeReport } from './resume.js';
 import type { Runner } from './runner.js';
+import { assertScope, type Target } from './target.js';
 
 /** Which operation: its name, one generation of it, or the key. */
 export type OperationRef =
@@ -83,7 +84,7 @@ export interface OperationsOptions {
   readonly events: Events;
   readonly scope: () => Promise<string | undefined>;
   /** The target of a name, for keys that are reserved before there is a request. */
-  readonly target: (name: string, scope: string) => Promise<Target>;
+  readonly target: (name: string, scope: string) => Target;
   readonly resume: Operations['resume'];
   readonly start: Operations['start'];
   /** Whether a runner of this client is at work. */
@@ -191,7 +192,7 @@ export const createOperations = (options: OperationsOptions): Operations => {
     const name = head.id.startsWith('name:') ? head.id.slice('name:'.length) : undefined;
     await records.remove(head);
     if (verdict === 'not-applied') return recordOf({ ...head, name, state: 'cancelled', past: [] });
-    const target = await options.target(name ?? head.id, head.scope);
+    const target = options.target(name ?? head.id, head.scope);
     const identity = { client: head.client, scope: head.scope, id: head.id, name, key: target.keyOf(1), keySource: target.keySource, elsewhere: true };
     const { head: begun } = await records.begin({ ...identity, keyWindow: settings.keyWindow, state: 'in_doubt', reason: 'corrupt' });
     return recordOf(await changed(begun ?? head, { type: 'reconcile', applied: true, answer }));
@@ -217,7 +218,7 @@ export const createOperations = (options: OperationsOptions): Operations => {
       return head && recordOf(head);
     },
     key: async (name, { scope: given } = {}) => {
-      const target = await options.target(name, assertScope(given ?? (await options.scope()), name));
+      const target = options.target(name, assertScope(given ?? (await options.scope()), name));
       const { client, scope, id, keySource } = target;
       const { done, head } = await records.begin({ client, scope, id, name, key: target.keyOf(1), keySource, elsewhere: true, keyWindow: settings.keyWindow });
       if (done && head) return head.key;

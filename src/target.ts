@@ -1,0 +1,67 @@
+import { InvalidKeyError, ScopeMissingError } from './errors.js';
+import { deriveKey } from './key.js';
+import type { HeadRef } from './keystore/keystore.js';
+import type { KeySource } from './operation.js';
+import type { Settings } from './options.js';
+
+/** An operation as a call means it: whose it is, what it is called, what it sends. */
+export interface Target extends HeadRef {
+  readonly name: string | undefined;
+  readonly keySource: KeySource;
+  /** The key of a generation. */
+  keyOf(generation: number): string;
+}
+
+/** Key prefixes that SDKs make anew for every call; they say nothing about the intent. */
+const PER_CALL_KEYS = /^(stripe-node-retry-|stainless-node-retry-|auto_)/;
+
+/** Whose keys and under which names: what a target is made of. */
+export interface Identity {
+  readonly name: string | undefined;
+  readonly scope: string;
+  /** The key header that the caller set itself, unquoted. */
+  readonly givenKey: string | undefined;
+  readonly origin: string;
+}
+
+/** Scope of a call, asked of the client where the call does not say. */
+const WHOSE =
+  'Pass `scope` to createClient or to the call. A service that acts for itself: the remote account, with the business id in the name. ' +
+  'Signed-in users: () => user.id. Guests and public sites: deviceScope.';
+
+/** @throws ScopeMissingError for a named call that nobody owns */
+export const assertScope = (scope: string | undefined, name: string | undefined): string => {
+  if (name !== undefined && !scope) throw new ScopeMissingError(`The operation "${name}" has no scope, so it could be confused with somebody else's. ${WHOSE}`);
+  return scope ?? '';
+};
+
+/** The id that a head has in the store. */
+const idOf = (name: string | undefined, key: string, adopted: boolean): string => (name !== undefined ? `name:${name}` : adopted ? `key:${key}` : `anon:${key}`);
+
+const derivedKeys =
+  (namespace: string, client: string, scope: string, name: string) =>
+  (generation: number): string =>
+    deriveKey(namespace, [client, scope, name, String(generation)]);
+
+/** @throws InvalidKeyError for a key that the profile cannot carry */
+const assertKey = (key: string, { profile }: Settings): string => {
+  if (key.length >= 1 && key.length <= profile.maxLength && profile.alphabet.test(key)) return key;
+  throw new InvalidKeyError(`The key ${JSON.stringify(key.slice(0, 80))} (${key.length} characters) cannot be carried by the profile "${profile.name}": 1 to ${profile.maxLength} characters of ${profile.alphabet.source}. Nothing was sent.`);
+};
+
+/**
+ * Says what operation a call means, and what its keys are. Keys are made here, once per operation, and nowhere later.
+ *
+ * @throws InvalidKeyError for a key that the profile cannot carry
+ */
+export const createTargets =
+  (settings: Settings, strategy: 'derived' | 'random') =>
+  ({ name, scope, givenKey, origin }: Identity): Target => {
+    const { client, namespace, newKey } = settings;
+    const adopted = givenKey !== undefined && !(name !== undefined && PER_CALL_KEYS.test(givenKey));
+    const keySource: KeySource = adopted ? 'adopted' : name !== undefined && strategy === 'derived' ? 'derived' : 'random';
+    const derived = derivedKeys(namespace ?? origin, client, scope, name ?? '');
+    const once = adopted ? assertKey(givenKey, settings) : keySource === 'random' ? assertKey(newKey(), settings) : '';
+    const keyOf = (generation: number): string => (keySource === 'derived' ? derived(generation) : keySource === 'random' && generation > 1 ? newKey() : once);
+    return { client, scope, id: idOf(name, once, adopted), name, keySource, keyOf };
+  };
