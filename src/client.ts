@@ -1,6 +1,6 @@
 import ky, { type Input, type KyInstance, type Options as KyOptions, type ResponsePromise } from 'ky';
 import { createCore, type Core } from './core.js';
-import { BodyNotReplayableError, OperationPendingError, StoreUnavailableError, UndeclaredOriginError, isSamekeyError, type OperationInfo } from './errors.js';
+import { OperationPendingError, StoreUnavailableError, UndeclaredOriginError, isSamekeyError, type OperationInfo } from './errors.js';
 import { indexedDBKeyStore } from './keystore/indexeddb.js';
 import type { KeyStore } from './keystore/keystore.js';
 import type { Operations } from './operations.js';
@@ -124,7 +124,7 @@ const createDispatch = (core: Core, declared: ReadonlySet<string>) => {
   const perform = async (request: Request, call: Call, name: string | undefined, init: RequestInit | undefined): Promise<Response> => {
     const { options, manner } = call;
     request.signal.throwIfAborted();
-    if (request.mode === 'no-cors') throw new BodyNotReplayableError('mode: "no-cors" hides every answer, so the operation could never be settled. Nothing was sent. Use CORS, or `operation: false`.');
+    if (request.mode === 'no-cors') throw new TypeError('mode: "no-cors" hides every answer, so the operation could never be settled. Nothing was sent. Use CORS, or `operation: false`.');
     const [target, frozen] = await Promise.all([call.target ?? targetOf(request, call, name), freeze(request, call, settings)]);
     call.target = target;
     const policy = policyOf(options, settings.policy, true);

@@ -11,6 +11,7 @@ export interface Listeners {
   replayed?(event: { readonly operation: OperationInfo; readonly by: 'server' | 'keystore' }): void;
   /** Succeeded or rejected. */
   settled?(event: { readonly operation: OperationInfo }): void;
+  /** It came in doubt; reason `purged`: an anonymous one was in doubt for longer than `nameRetention`, and its record is gone. */
   inDoubt?(event: { readonly operation: OperationInfo; readonly reason: string }): void;
   parked?(event: { readonly operation: OperationInfo; readonly as: Parking }): void;
   /** An operation of somebody else was met and left alone. */

@@ -140,6 +140,8 @@ export type OperationEvent =
   | { readonly type: 'succeed'; readonly generation: number; readonly revision: number; readonly progress: Progress; readonly answer: Answer; readonly assumed?: true | undefined; readonly keep: boolean }
   | { readonly type: 'reject'; readonly fence: number; readonly progress: Progress; readonly answer: Answer; readonly refusal: Refusal; readonly reason: string }
   | { readonly type: 'doubt'; readonly fence?: number | undefined; readonly progress?: Progress | undefined; readonly reason: string; readonly askAt?: number | undefined }
+  /** Doubt that nobody can end by calling again: what would be sent is not needed any more. */
+  | { readonly type: 'abandon'; readonly reason: string }
   | { readonly type: 'cancel'; readonly progress?: Progress | undefined }
   | { readonly type: 'reconcile'; readonly applied: boolean; readonly answer: Answer }
   /** New bytes under the same key. */
@@ -261,6 +263,10 @@ const TRANSITIONS: { readonly [Type in OperationEvent['type']]: Transition<Type>
       fence === undefined || held(head, fence)
         ? { ...progress, state: 'in_doubt', reason, lease: undefined, parked: undefined, nextAttemptAt: askAt }
         : undefined,
+  },
+  abandon: {
+    from: ['pending'],
+    apply: (_, { reason }) => ({ state: 'in_doubt', reason, request: null, snapshot: undefined, lease: undefined, parked: undefined, nextAttemptAt: undefined }),
   },
   cancel: {
     from: ['pending'],

@@ -49,7 +49,7 @@ export interface Records {
 }
 
 /** Events that rest on what was seen in the head (it was free, it was rejected); a newer head must be looked at again. */
-const ON_SIGHT: ReadonlySet<OperationEvent['type']> = new Set(['claim', 'revise', 'advance', 'cancel']);
+const ON_SIGHT: ReadonlySet<OperationEvent['type']> = new Set(['claim', 'revise', 'advance', 'abandon', 'cancel']);
 
 /** Nothing to compare with, nothing to write: heads that live as long as their call does. */
 export const volatileRecords = (records: Records): Records => ({

@@ -71,7 +71,7 @@ export const createResumer = ({ settings, records, flights, driver, events, clos
   const lanes = createLanes(PER_ORIGIN);
 
   const doubt = async (head: Head, reason: string): Promise<Head> => {
-    const event: OperationEvent = { type: 'doubt', reason };
+    const event: OperationEvent = { type: isAnonymous(head) ? 'abandon' : 'doubt', reason };
     const { done, head: now } = await records.apply(head, event);
     if (done && now) events.inDoubt(now);
     return now ?? head;
@@ -138,6 +138,10 @@ export const createResumer = ({ settings, records, flights, driver, events, clos
       return ['quarantined', head];
     }
     if (head.state === 'pending') return drive(head, options);
+    if (isAnonymous(head) && records.now() > (head.lastSentAt ?? head.createdAt) + settings.nameRetention) {
+      if (await records.remove(head)) events.inDoubt({ ...head, reason: 'purged' });
+      return ['inDoubt', head];
+    }
     const asked = isDue(head) && (await owns(head.scope)) ? await driver.reconcile(head, undefined) : undefined;
     const now = asked && 'head' in asked && asked.head ? asked.head : head;
     return [stateFate(now), now];

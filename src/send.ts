@@ -49,9 +49,23 @@ const MAX_HOPS = 5;
 /** Codes of Node that prove that no connection was made, so that nothing can have arrived. */
 const NEVER_LEFT: ReadonlySet<unknown> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']);
 
+/** Where there was a connection already, the same codes say that it broke, and prove nothing. */
+const ON_CONNECTION: ReadonlySet<unknown> = new Set(['read', 'write', 'writev', 'shutdown']);
+
+/** Deeper than any chain of causes; one that leads back to itself must end. */
+const MAX_CAUSES = 16;
+
+interface Cause {
+  readonly cause?: unknown;
+  readonly code?: unknown;
+  readonly syscall?: unknown;
+}
+
 const provesNotSent = (error: unknown): boolean => {
-  for (let cause = error as { cause?: unknown; code?: unknown } | undefined; cause; cause = cause.cause as typeof cause) {
-    if (NEVER_LEFT.has(cause.code)) return true;
+  let cause = error as Cause | null | undefined;
+  for (let depth = 0; cause && depth < MAX_CAUSES; depth += 1) {
+    if (NEVER_LEFT.has(cause.code)) return !ON_CONNECTION.has(cause.syscall);
+    cause = cause.cause as Cause | null | undefined;
   }
   return false;
 };
@@ -129,17 +143,24 @@ export const createSend = ({ clock, profile, fetch, accept, storedRefusals }: Se
     }
   };
 
+  const transfer = (attempt: Attempt): Promise<ReceivedAnswer> => {
+    const { timeout: ms, signal } = attempt;
+    const expired = (): DOMException => new DOMException(`No answer within ${ms} ms`, 'TimeoutError');
+    const controller = new AbortController();
+    return within({ clock, ms, expired, signal }, exchange(attempt, controller.signal).then(receive), reason => controller.abort(reason));
+  };
+
   return async (attempt, ask = accept) => {
+    const { aborted, reason } = attempt.signal;
+    if (aborted) return { outcome: { kind: 'no-answer', sent: false }, error: reason };
+    let arrived = false;
     try {
-      const { timeout, signal: closing } = attempt;
-      const expired = (): DOMException => new DOMException(`No answer within ${timeout} ms`, 'TimeoutError');
-      closing.throwIfAborted();
-      const controller = new AbortController();
-      const exchanging = exchange(attempt, controller.signal).then(receive);
-      const answer = await within({ clock, ms: timeout, expired, signal: closing }, exchanging, reason => controller.abort(reason));
+      const answer = await transfer(attempt);
+      arrived = true;
       return { answer, outcome: await judge(answer, attempt, ask) };
     } catch (error) {
-      return { outcome: { kind: 'no-answer', sent: !provesNotSent(error) }, error };
+      // What `accept` throws while it looks at an answer proves nothing about the request.
+      return { outcome: { kind: 'no-answer', sent: arrived || !provesNotSent(error) }, error };
     }
   };
 };

@@ -230,11 +230,23 @@ describe('rule 4: anonymous operations', () => {
     expect(transport.keys).toHaveLength(1);
   });
 
-  it('come in doubt when a pass finds their window over', async () => {
-    const { api, clock } = bench([networkError()], { retry: 0 });
-    await failure(api.post('charges', { json: {} }));
+  it('come in doubt when a pass finds their window over, without their body, and are purged with a word after nameRetention', async () => {
+    const reasons: string[] = [];
+    const { api, clock, backing } = bench([networkError()], { retry: 0, nameRetention: 2 * 86_400_000, on: { inDoubt: ({ reason }) => reasons.push(reason) } });
+    await failure(api.post('charges', { json: { secret: 1 } }));
     clock.shift(86_400_000);
     expect((await api.operations.resume()).inDoubt).toHaveLength(1);
+    expect([...backing.heads.values()]).toMatchObject([{ request: null, snapshot: undefined }]);
+    clock.shift(86_400_001);
+    await api.operations.resume();
+    expect(backing.heads.size).toBe(0);
+    expect(reasons).toEqual(['key-window', 'purged']);
+  });
+
+  it('refuses mode no-cors, whose answers nobody may read', async () => {
+    const { api, transport } = bench([created()]);
+    expect((await failure(api.fetch(`${ORIGIN}/charges`, { method: 'POST', mode: 'no-cors', body: '{}' }))).message).toContain('no-cors');
+    expect(transport.seen).toHaveLength(0);
   });
 
   it('one ky call is one operation, also when a hook forces ky to retry it', async () => {
