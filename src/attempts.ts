@@ -1,12 +1,13 @@
 import type { ReceivedAnswer } from './answer.js';
 import { after } from './clock.js';
 import { startRun, type Drive, type DriveResult, type DriverOptions, type Run } from './drive.js';
-import { ForeignScopeError } from './errors.js';
+import { ForeignScopeError, isSamekeyError } from './errors.js';
 import { isAnonymous, type Head, type HeaderList } from './operation.js';
 import { decide, isAmbiguous, type Decision, type History } from './retry.js';
 import { safeNewKey, type Sent } from './send.js';
 import { createSettlement, type Settlement } from './settle.js';
 import { isWindowOver } from './window.js';
+import { within } from './within.js';
 
 /** Drives claimed heads, with the key and the bytes that are in them. It cannot make a key: that is done before, once. */
 export interface Driver {
@@ -29,8 +30,15 @@ export const createDriver = (options: DriverOptions): Driver => {
   const settlement = createSettlement(options);
   const { pend, letGo, doubt } = settlement;
 
+  /** In time, because a flight that hangs keeps every later call of its name waiting. */
+  const authorize = async ({ scope }: Head, ms: number): Promise<HeadersInit | undefined> => {
+    if (!options.authorize) return undefined;
+    const expired = (): DOMException => new DOMException(`authorize gave no headers within ${ms} ms`, 'TimeoutError');
+    return within({ clock, ms, expired, signal: options.closing }, Promise.resolve(options.authorize({ scope })));
+  };
+
   const credentialsOf = async ({ head, drive }: Run): Promise<HeaderList> => {
-    const given = await options.authorize?.({ scope: head.scope });
+    const given = await authorize(head, drive.timeout);
     const fresh = given ? [...new Headers(given)] : [];
     const names = new Set(fresh.map(([name]) => name));
     return [...(drive.live?.credentials ?? options.defaults).filter(([name]) => !names.has(name)), ...fresh];
@@ -61,17 +69,27 @@ export const createDriver = (options: DriverOptions): Driver => {
     };
   };
 
+  /** No further send: after one, what the caller must hear is that it happened, not that the store failed. */
+  const interrupted = (run: Run, error: unknown): DriveResult => {
+    const { head, last } = run;
+    if (!last || !isSamekeyError(error) || error instanceof ForeignScopeError) return { kind: 'failed', head, error };
+    events.storeFailure(head, error);
+    return { kind: 'pending', head, reason: 'the key store failed', answer: last.answer, error };
+  };
+
   /** Everything before a send; undefined when all holds, after the last await, for these credentials. */
   const prepare = async (run: Run): Promise<HeaderList | DriveResult> => {
     let credentials: HeaderList;
     try {
       credentials = await credentialsOf(run);
       if (!(await options.owns(run.head.scope, run.drive.live?.ownScope))) throw foreign(run.head.scope);
+      // A cancel, a verdict or a takeover may have come during the pause. Where the store cannot tell, the lease does.
+      if (run.last) await renew(run).catch(() => undefined);
       while (!run.lost && records.now() >= (run.head.lease?.until ?? 0)) await renew(run);
     } catch (error) {
       if (error instanceof ForeignScopeError) events.foreign(run.head);
       await letGo(run, run.head.nextAttemptAt);
-      return { kind: 'failed', head: run.head, error };
+      return interrupted(run, error);
     }
     if (run.lost) return { kind: 'lost', head: run.head };
     const isFirst = run.progress.attempts === 0 && !run.progress.ambiguous;
@@ -134,7 +152,7 @@ export const createDriver = (options: DriverOptions): Driver => {
       if (!released) return pend(run, reason, delay);
       return { kind: 'pending', head: run.head, reason, answer: run.last?.answer, error: run.last?.error };
     }
-    return released ? reclaim(run) : undefined;
+    return released ? reclaim(run).catch((error: unknown) => interrupted(run, error)) : undefined;
   };
 
   const reclaim = async (run: Run): Promise<DriveResult | undefined> => {

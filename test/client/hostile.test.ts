@@ -32,3 +32,43 @@ describe('rule 1: what proves that nothing left', () => {
     expect((await api.post('charges', charge)).status).toBe(201);
   });
 });
+
+describe('rule 7: before every resend the record is asked', () => {
+  it('a cancel during a pause ends the resends (rule 14)', async () => {
+    const clock = virtualClock({ auto: false });
+    const stand = bench([networkError(), created()], { clock });
+    const told = failure(stand.api.post('charges', charge));
+    await settleDown();
+    expect(stand.transport.seen).toHaveLength(1);
+    await stand.api.operations.cancel('o');
+    await clock.advance(20_000);
+    expect(await told).toMatchObject({ code: 'IN_DOUBT' });
+    expect(stand.transport.seen).toHaveLength(1);
+  });
+
+  it('a store that fails then does not make a sent operation an unsent one', async () => {
+    const backing = memoryBacking();
+    const memory = memoryKeyStore({ backing });
+    let down = false;
+    const keystore = { ...memory, commit: ((writes, durability) => (down ? Promise.reject(new Error('disk gone')) : memory.commit(writes, durability))) as typeof memory.commit };
+    const busy = (): Response => {
+      down = true;
+      return new Response(null, { status: 503, headers: { 'retry-after': '10' } });
+    };
+    const { api } = bench([busy], { backing, keystore });
+    expect(await failure(api.post('charges', charge))).toMatchObject({ code: 'OPERATION_PENDING', phase: 'unknown', response: { status: 503 } });
+  });
+});
+
+describe('what the application answers late or never', () => {
+  it('an authorize that hangs costs one timeout, keeps the operation unsent, and holds up neither the next call nor close', async () => {
+    let hanging = true;
+    const authorize = (): HeadersInit | Promise<HeadersInit> => (hanging ? new Promise<HeadersInit>(() => undefined) : {});
+    const stand = bench([created()], { authorize });
+    expect(await failure(stand.api.post('charges', charge))).toMatchObject({ name: 'TimeoutError' });
+    expect(headOf(stand)).toMatchObject({ state: 'pending', firstSentAt: undefined, lease: undefined });
+    hanging = false;
+    expect((await stand.api.post('charges', charge)).status).toBe(201);
+    await stand.api.close();
+  });
+});
