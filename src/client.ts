@@ -121,12 +121,19 @@ const createDispatch = (core: Core, declared: ReadonlySet<string>) => {
     return core.target({ name, scope, givenKey: givenKey(request, settings.profile.header), origin: new URL(request.url).origin });
   };
 
+  const assertWanted = (request: Request): void => {
+    core.closing.throwIfAborted();
+    request.signal.throwIfAborted();
+  };
+
   const perform = async (request: Request, call: Call, name: string | undefined, init: RequestInit | undefined): Promise<Response> => {
     const { options, manner } = call;
-    request.signal.throwIfAborted();
+    assertWanted(request);
     if (request.mode === 'no-cors') throw new TypeError('mode: "no-cors" hides every answer, so the operation could never be settled. Nothing was sent. Use CORS, or `operation: false`.');
     const [target, frozen] = await Promise.all([call.target ?? targetOf(request, call, name), freeze(request, call, settings)]);
     call.target = target;
+    // The scope or the body may have taken their time; nothing is begun yet.
+    assertWanted(request);
     const policy = policyOf(options, settings.policy, true);
     const result = await calls.perform({ target, frozen, options, policy, init, signal: request.signal });
     if (result) return present(result, manner);
@@ -183,7 +190,9 @@ const wrap = (core: Core, dispatch: Dispatch, instance: KyInstance, defaults: Ca
   const extend: Client['extend'] = extension => {
     const options = typeof extension === 'function' ? extension(defaults) : extension;
     assertName(options, 'extend()');
-    return wrap(core, dispatch, instance.extend(omit(options, OWN_CALL_OPTIONS)), { ...defaults, ...options });
+    // ky joins hooks, so those of the parent still count.
+    const hooks = options.hooks && { ...defaults.hooks, ...options.hooks };
+    return wrap(core, dispatch, instance.extend(omit(options, OWN_CALL_OPTIONS)), { ...defaults, ...options, ...(hooks && { hooks }) });
   };
   const fetch: Client['fetch'] = async (input, init = {}) => {
     const request = new Request(input, omit(init, OWN_CALL_OPTIONS));

@@ -27,6 +27,8 @@ export interface Core {
   readonly records: Records;
   scopeOf(given: string | undefined): Promise<string | undefined>;
   readonly target: (identity: Identity) => Target;
+  /** Aborts when the client closes. */
+  readonly closing: AbortSignal;
   readonly close: () => Promise<void>;
 }
 
@@ -98,7 +100,7 @@ export const createCore = (settings: Settings, store: KeyStore, defaultOrigin: s
     target: (name, scope) => target({ name, scope, givenKey: undefined, origin: defaultOrigin }),
   });
 
-  const close = async (): Promise<void> => {
+  const end = async (): Promise<void> => {
     closing.abort(new DOMException('The client was closed', 'AbortError'));
     await Promise.all([...runners].map(runner => runner.stop()));
     await flights.land();
@@ -106,7 +108,10 @@ export const createCore = (settings: Settings, store: KeyStore, defaultOrigin: s
     users.set(store, left);
     if (left === 0) await store.close();
   };
+  let ended: Promise<void> | undefined;
+  // Once, because the store counts its clients, and `await using` closes what was closed by hand.
+  const close = (): Promise<void> => (ended ??= end());
 
-  return { settings, calls, operations, records, scopeOf, target, close };
+  return { settings, calls, operations, records, scopeOf, target, closing: closing.signal, close };
 };
 

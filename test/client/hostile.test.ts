@@ -72,3 +72,49 @@ describe('what the application answers late or never', () => {
     await stand.api.close();
   });
 });
+
+describe('rule 11: what is not wanted any more', () => {
+  it('an abort while the scope is asked for begins nothing', async () => {
+    const abort = new AbortController();
+    const reason = new Error('left the page');
+    const stand = bench([created()], { scope: () => settleDown(3).then(() => 'acct_1') });
+    const told = failure(stand.api.post('charges', { ...charge, signal: abort.signal }));
+    await settleDown(1);
+    abort.abort(reason);
+    expect(await told).toBe(reason);
+    await settleDown();
+    expect(stand.backing.heads.size).toBe(0);
+    expect(stand.transport.seen).toHaveLength(0);
+  });
+
+  it('a call of a closed client begins nothing', async () => {
+    const stand = bench([created()]);
+    await stand.api.close();
+    expect(await failure(stand.api.post('charges', charge))).toMatchObject({ name: 'AbortError', message: 'The client was closed' });
+    expect(stand.backing.heads.size).toBe(0);
+  });
+
+  it('a client that is closed twice leaves the store open for the others', async () => {
+    const backing = memoryBacking();
+    const keystore = memoryKeyStore({ backing });
+    const first = bench([created()], { keystore, name: 'first' });
+    const second = bench([created()], { keystore, name: 'second' });
+    await first.api.post('charges', charge);
+    await second.api.post('charges', charge);
+    await first.api.close();
+    await first.api.close();
+    expect(backing.owners.size).toBe(1);
+    await second.api.close();
+    expect(backing.owners.size).toBe(0);
+  });
+});
+
+describe('hooks of ky', () => {
+  it('an afterResponse hook of a parent can still force a retry in a client that was extended twice', async () => {
+    const { api, transport } = bench([created('stale'), created('fresh')]);
+    const retrying = api.extend({ hooks: { afterResponse: [({ response, retryCount }) => (retryCount === 0 ? api.retry() : response)] } });
+    const extended = retrying.extend({ hooks: { beforeRequest: [({ request }) => request.headers.set('x-trace', '1')] } });
+    expect((await extended.post('charges', charge)).status).toBe(201);
+    expect(transport.keys).toHaveLength(1);
+  });
+});
