@@ -6,7 +6,6 @@ import { isAnonymous, type Head, type HeaderList } from './operation.js';
 import { decide, isAmbiguous, type Decision, type History } from './retry.js';
 import { safeNewKey, type Sent } from './send.js';
 import { createSettlement, type Settlement } from './settle.js';
-import { isWindowOver } from './window.js';
 import { within } from './within.js';
 
 /** Drives claimed heads, with the key and the bytes that are in them. It cannot make a key: that is done before, once. */
@@ -93,7 +92,7 @@ export const createDriver = (options: DriverOptions): Driver => {
     }
     if (run.lost) return { kind: 'lost', head: run.head };
     const isFirst = run.progress.attempts === 0 && !run.progress.ambiguous;
-    return !isFirst && isWindowOver(run.head, records.now(), run.drive.timeout) ? doubt(run, 'key-window') : credentials;
+    return !isFirst && records.isWindowOver(run.head, run.drive.timeout) ? doubt(run, 'key-window') : credentials;
   };
 
   const attempt = async (run: Run, credentials: HeaderList): Promise<Sent> => {

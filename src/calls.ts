@@ -110,7 +110,11 @@ export const createCalls = ({ settings, records, flights, driver, events, tidy, 
   const fly = async (head: Head, call: ManagedCall, interest: Interest): Promise<CallResult> => {
     const result = await driver.drive(driveOf(head, call, interest));
     if (result.kind === 'spent') return advance(result.head, call, interest);
-    return result.kind === 'lost' && result.head ? follow(result.head, call, interest) : result;
+    if (result.kind !== 'lost' || !result.head) return result;
+    const { head: last } = result;
+    // What a driver lost may be gone: forgotten on purpose, so it is not begun anew.
+    const now = await records.get(last).catch(() => last);
+    return now ? follow(now, call, interest) : { kind: 'lost', head: undefined };
   };
 
   const change = async (head: Head, event: OperationEvent, call: ManagedCall, interest: Interest): Promise<CallResult> => {
@@ -200,9 +204,11 @@ export const createCalls = ({ settings, records, flights, driver, events, tidy, 
     const identity = { client, scope, id, name, key: target.keyOf(1), keySource, elsewhere: keySource !== 'random', keyWindow };
     const head = { ...identity, snapshot: frozen.snapshot, request: frozen.body, fingerprint: frozen.fingerprint };
     const { since } = options;
+    // Before any time is asked for: opening the store tells whether this clock is behind what was written.
+    const held = await lease();
     // The record may have been wiped, and the server may have forgotten the key since.
     if (since !== undefined && isWindowOver({ firstSentAt: since, keyWindow }, now(), policy.timeout)) return { ...head, state: 'in_doubt', reason: 'key-window', firstSentAt: since };
-    if (!isOffline()) return { ...head, firstSentAt: now(), lease: await lease() };
+    if (!isOffline()) return { ...head, firstSentAt: now(), lease: held };
     return name === undefined ? { ...head, state: 'cancelled' } : { ...head, parked: 'offline' };
   };
 

@@ -51,7 +51,8 @@ export const canonicalJson = (text: string): string | undefined => {
   };
   const string = (token: RegExpExecArray): string => {
     if (token[1] === undefined) throw new NotCanonical();
-    return JSON.stringify(JSON.parse(token[1]));
+    // Without an escape it is in its one form already; most strings are.
+    return token[1].includes('\\') ? JSON.stringify(JSON.parse(token[1])) : token[1];
   };
   const object = (depth: number): string => {
     const names = new Set<string>();

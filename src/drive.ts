@@ -29,7 +29,8 @@ export interface Drive {
 export type DriveResult =
   | { readonly kind: 'answered'; readonly head: Head; readonly answer: ReceivedAnswer; readonly replayed: boolean; readonly durable: boolean }
   | { readonly kind: 'pending'; readonly head: Head; readonly reason: string; readonly answer?: ReceivedAnswer | undefined; readonly error?: unknown }
-  | { readonly kind: 'in-doubt'; readonly head: Head; readonly answer?: ReceivedAnswer | undefined }
+  /** `error`: what `onInDoubt` threw when it was asked. */
+  | { readonly kind: 'in-doubt'; readonly head: Head; readonly answer?: ReceivedAnswer | undefined; readonly error?: unknown }
   /** The key is spent on an earlier body, and the server or its history says that the next one is safe. The lease is still held. */
   | { readonly kind: 'spent'; readonly head: Head }
   /** Fenced off: somebody else drives or has settled it; the record speaks. */

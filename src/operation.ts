@@ -191,6 +191,9 @@ const pastOf = (head: Head): PastGeneration => ({
   lateStatus: head.lateStatus,
 });
 
+/** The head as it was for an earlier generation, as far as that is kept. */
+export const atGeneration = (head: Head, generation: number): Head => ({ ...head, ...(generation === head.generation ? {} : head.past.find(past => past.generation === generation)) });
+
 /** A generation or revision starts clean, with its own firstSentAt. */
 const afresh = (frozen: Frozen, lease: Lease, head: Head, now: number): Partial<Head> => ({
   state: 'pending',
@@ -220,6 +223,7 @@ const succeed = (head: Head, event: EventOf<'succeed'>, now: number): Partial<He
   if (event.generation !== head.generation) {
     return { past: head.past.map(past => (past.generation === event.generation ? { ...past, lateStatus: status } : past)) };
   }
+  if (head.state === 'succeeded') return undefined;
   if (head.state === 'rejected' || head.state === 'cancelled') return { lateStatus: status };
   if (event.revision !== head.revision) return { state: 'in_doubt', reason: 'an earlier body under the same key was applied', lateStatus: status, lease: undefined };
   const answer = event.keep ? event.answer : { meta: { ...event.answer.meta, omitted: event.answer.meta.omitted ?? 'expired' as const }, body: null };
@@ -251,7 +255,8 @@ const TRANSITIONS: { readonly [Type in OperationEvent['type']]: Transition<Type>
         ? { ...progress, nextAttemptAt, parked, lease: undefined, firstSentAt: progress.lastSentAt === undefined && !progress.ambiguous ? undefined : head.firstSentAt }
         : undefined,
   },
-  succeed: { from: ['pending', 'in_doubt', 'rejected', 'cancelled'], apply: (head, event, { now }) => succeed(head, event, now) },
+  // Also where it has succeeded since: evidence may be of a generation before.
+  succeed: { from: ['pending', 'in_doubt', 'rejected', 'cancelled', 'succeeded'], apply: (head, event, { now }) => succeed(head, event, now) },
   reject: {
     from: ['pending'],
     apply: (head, { fence, progress, answer, refusal, reason }, { now }) =>

@@ -54,9 +54,9 @@ const WHY: Readonly<Record<string, string>> = {
   'told-not-to-retry': 'the server failed and asked not to be asked again',
 };
 
-const doubtError = (head: Head, answer?: ReceivedAnswer): SamekeyError => {
+const doubtError = (head: Head, answer?: ReceivedAnswer, cause?: unknown): SamekeyError => {
   const operation = infoOf(head);
-  const options = { operation, response: responseOf(answer, operation) };
+  const options = { operation, response: responseOf(answer, operation), cause };
   if (head.reason === 'key-reused') {
     return new KeyReusedError(`The server says that key ${head.key} was first used for another request. ${titleOf(head)} is in doubt; nothing more is sent. Find out what the key stands for, then call operations.reconcile.`, options);
   }
@@ -94,7 +94,7 @@ export const present = (result: CallResult, manner: Manner, stored = true): Resp
       return response;
     }
     case 'in-doubt':
-      throw doubtError(result.head, result.answer);
+      throw doubtError(result.head, result.answer, result.error);
     case 'volatile':
       return present(result.result, manner, false);
     case 'failed':

@@ -1,5 +1,6 @@
 import type { Clock } from './clock.js';
 import { StoreCorruptError, StoreFullError, StoreUnavailableError, isSamekeyError, type SamekeyError } from './errors.js';
+import { WINDOW_MARGIN_MS, isWindowOver } from './window.js';
 import type { Durability, HeadRef, KeyStore } from './keystore/keystore.js';
 import { HEAD_FORMAT, refOf, transition, written, type Context, type Head, type Lease, type OperationEvent } from './operation.js';
 
@@ -44,6 +45,8 @@ export interface Records {
   remove(head: Head): Promise<boolean>;
   /** Whether nobody drives the head, so that it may be claimed. */
   isFree(head: Head): Promise<boolean>;
+  /** Whether one more send, which may take `timeout` ms, could meet a server that has forgotten the key. */
+  isWindowOver(head: Head, timeout: number): boolean;
   /** Whether this client holds the head's lease. */
   isOwn(head: Head): boolean;
 }
@@ -83,17 +86,34 @@ const guard = async <T>(work: Promise<T>): Promise<T> => {
   }
 };
 
-const timekeeper = (clock: Clock): { readonly now: () => number; readonly saw: (time: number) => void } => {
+interface Timekeeper {
+  readonly now: () => number;
+  readonly saw: (time: number) => void;
+  /** Whether it cannot be told how long ago a time was: it comes from a clock that was ahead and has been set back. */
+  readonly isUntold: (time: number) => boolean;
+}
+
+const timekeeper = (clock: Clock): Timekeeper => {
   const monotonic = (): number => clock.monotonic?.() ?? 0;
   let high = 0;
   let at = monotonic();
+  let ahead = Number.NEGATIVE_INFINITY;
   const now = (): number => {
     const moved = monotonic();
     high = Math.max(clock.now(), high === 0 ? 0 : high + moved - at);
     at = moved;
     return high;
   };
-  return { now, saw: time => (high = Math.max(now(), time)) };
+  const isAhead = (time: number): boolean => time > clock.now() + WINDOW_MARGIN_MS;
+  return {
+    now,
+    saw: time => {
+      if (isAhead(time)) ahead = time;
+      // What this process writes itself is later than all that it found, so its own times are told apart.
+      high = Math.max(now(), time + (ahead === time ? 1 : 0));
+    },
+    isUntold: time => time <= ahead && isAhead(time),
+  };
 };
 
 /** Begins between two counts of what is open: others may write to the store too. */
@@ -151,6 +171,7 @@ export const createRecords = (options: RecordsOptions): Records => {
     context,
     now: time.now,
     isOwn,
+    isWindowOver: (head, timeout) => isWindowOver(head, time.now(), timeout) || (head.firstSentAt !== undefined && time.isUntold(head.firstSentAt)),
     lease: async () => ({ owner: await open(), until: time.now() + leaseMs }),
     get: async ref => {
       await open();

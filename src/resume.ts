@@ -9,7 +9,6 @@ import { isAnonymous, isMeta, isQuarantined, type Head, type OperationEvent } fr
 import type { Settings } from './options.js';
 import type { Records } from './records.js';
 import { fingerprintOf } from './snapshot.js';
-import { isWindowOver } from './window.js';
 
 export interface ResumeOptions {
   /** Also resume operations without a name, which nobody may be waiting for any more. @default false */
@@ -80,7 +79,8 @@ export const createResumer = ({ settings, records, flights, driver, events, clos
   /** Whether the time of a head has come. A due time that no rule could have set comes from a clock that was set back. */
   const isDue = (head: Head): boolean => {
     const wait = (head.nextAttemptAt ?? 0) - records.now();
-    return wait <= 0 || wait > Math.max(policy.maxRetryAfter, policy.backoffLimit);
+    const longest = head.state === 'in_doubt' ? settings.maxServerTime : Math.max(policy.maxRetryAfter, policy.backoffLimit);
+    return wait <= 0 || wait > longest;
   };
 
   const isParked = (head: Head, options: ResumeOptions): boolean => {
@@ -120,8 +120,7 @@ export const createResumer = ({ settings, records, flights, driver, events, clos
   const drive = async (head: Head, options: ResumeOptions): Promise<readonly [Fate, Head]> => {
     const alone = await leftAlone(head, options);
     if (alone) return [alone, head];
-    const expired = isWindowOver(head, records.now(), policy.timeout);
-    if (expired) return ['inDoubt', await doubt(head, 'key-window')];
+    if (records.isWindowOver(head, policy.timeout)) return ['inDoubt', await doubt(head, 'key-window')];
     if (isAnonymous(head) && !options.anonymous) return ['anonymous', head];
     const { snapshot, request, fingerprint } = head;
     if (snapshot && (await fingerprintOf(snapshot, request, profile)) !== fingerprint) {
@@ -162,6 +161,7 @@ export const createResumer = ({ settings, records, flights, driver, events, clos
     const fates = Object.fromEntries(FATES.map(fate => [fate, []])) as unknown as Record<Fate, OperationInfo[]>;
     const dues: number[] = [];
     const visits = new Set<Promise<void>>();
+    const failures: unknown[] = [];
     const call = async (head: Head): Promise<void> => {
       const [fate, now] = await visit(head, options);
       fates[fate].push(infoOf(now));
@@ -174,10 +174,12 @@ export const createResumer = ({ settings, records, flights, driver, events, clos
       if (closing.aborted) break;
       if (isMeta(head)) continue;
       if (visits.size >= IN_HAND) await Promise.race(visits);
-      const done = call(head).finally(() => visits.delete(done));
+      // One that cannot be visited keeps none of the others from it.
+      const done = call(head).catch((error: unknown) => void failures.push(error)).finally(() => visits.delete(done));
       visits.add(done);
     }
     await Promise.all(visits);
+    if (failures.length > 0) throw failures[0];
     return { ...fates, nextAttemptAt: dues.length > 0 ? Math.min(...dues) : undefined };
   };
 

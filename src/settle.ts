@@ -1,6 +1,6 @@
 import type { ReceivedAnswer } from './answer.js';
-import type { DriveResult, DriverOptions, Run } from './drive.js';
-import { isAnonymous, NO_ANSWER, type Answer, type Head, type Omission, type Parking, type Refusal, type State } from './operation.js';
+import type { DriveResult, DriverOptions, Reconciliation, Run } from './drive.js';
+import { atGeneration, isAnonymous, NO_ANSWER, type Answer, type Head, type Omission, type Parking, type Refusal, type State } from './operation.js';
 import type { Applied } from './records.js';
 import type { Sent } from './send.js';
 
@@ -28,13 +28,13 @@ const toStored = (answer: ReceivedAnswer, { outcome }: Sent, maxBytes: number): 
 export const createSettlement = (options: DriverOptions): Settlement => {
   const { records, events, maxAnswerBytes, maxServerTime } = options;
 
-  /** Bookkeeping after the fact: a failure is told, and does not change what the caller learns. */
+  /** Bookkeeping after the fact: a failure is told, and does not change what the caller learns. Whether a record says it now. */
   const note = async (run: Run, write: () => Promise<Applied>): Promise<boolean> => {
     try {
       const { done, head } = await write();
       if (head) run.head = head;
       if (!done) run.lost = true;
-      return true;
+      return head !== undefined;
     } catch (error) {
       events.storeFailure(run.head, error);
       return false;
@@ -60,11 +60,13 @@ export const createSettlement = (options: DriverOptions): Settlement => {
   };
 
   const conclude = async (run: Run, sent: Sent, answer: ReceivedAnswer, state: State, write: () => Promise<Applied>): Promise<DriveResult> => {
+    const { generation } = run.head;
     const durable = await note(run, write);
-    // The caller learns what the answer proves, also where the record could not be told.
+    // The caller learns what the answer proves, also where the record could not be told, or was forgotten.
     if (!durable) run.head = { ...run.head, state };
-    if (run.head.lateStatus !== undefined) events.conflict(run.head);
-    if (run.head.state !== state) return { kind: 'lost', head: run.head };
+    const mine = atGeneration(run.head, generation);
+    if (mine.lateStatus !== undefined) events.conflict(mine);
+    if (run.head.state !== state || run.head.generation !== generation) return { kind: 'lost', head: run.head };
     const replayed = sent.outcome.kind === 'answer' && sent.outcome.meanings.has('replayed');
     if (replayed) events.replayed(run.head, 'server');
     events.settled(run.head, durable);
@@ -91,7 +93,12 @@ export const createSettlement = (options: DriverOptions): Settlement => {
   };
 
   const reconcile: Settlement['reconcile'] = async (head, answer) => {
-    const verdict = await options.onInDoubt?.(head, answer);
+    let verdict: Reconciliation | undefined;
+    try {
+      verdict = await options.onInDoubt?.(head, answer);
+    } catch (error) {
+      return { kind: 'in-doubt', head, answer, error };
+    }
     const quiet = records.now() >= (head.lastSentAt ?? head.createdAt) + maxServerTime;
     if (verdict === undefined || verdict === 'unknown' || (verdict === 'not-applied' && !quiet)) return undefined;
     const supplied = verdict instanceof Response ? await options.toAnswer(verdict) : NO_ANSWER;

@@ -1,4 +1,5 @@
-import { isMeta, type Head } from './operation.js';
+import type { Cursor } from './keystore/keystore.js';
+import { isMeta, isQuarantined, type Head } from './operation.js';
 import type { Records } from './records.js';
 
 /** Settled heads that one round looks at. */
@@ -24,14 +25,15 @@ export const createTidy = (records: Records, client: string): Tidy => {
     if (left && left.due <= records.now()) await records.remove(left);
   };
 
-  const round = async (): Promise<number> => {
-    const heads: Head[] = await records.store.scan({ client, shelf: 'settled', dueBy: records.now(), limit: ROUND });
-    await Promise.all(heads.filter(head => !isMeta(head) && head.unreadable === undefined).map(drop));
-    return heads.length;
-  };
-
+  /** Page by page, each head once: those that must stay, unreadable ones say, would be met again for ever. */
   const run = async (): Promise<void> => {
-    while ((await round()) === ROUND);
+    const dueBy = records.now();
+    for (let after: Cursor | undefined; ; ) {
+      const heads: Head[] = await records.store.scan({ client, shelf: 'settled', dueBy, limit: ROUND, ...(after && { after }) });
+      await Promise.all(heads.filter(head => !isMeta(head) && !isQuarantined(head)).map(drop));
+      after = heads.at(-1);
+      if (!after || heads.length < ROUND) return;
+    }
   };
 
   const once = (): Promise<void> => {
