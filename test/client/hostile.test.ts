@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { operationOf } from '../../src/client.js';
 import { memoryBacking, memoryKeyStore } from '../../src/keystore/memory.js';
 import type { Head } from '../../src/operation.js';
 import { networkError } from '../support/transport.js';
@@ -116,5 +117,164 @@ describe('hooks of ky', () => {
     const extended = retrying.extend({ hooks: { beforeRequest: [({ request }) => request.headers.set('x-trace', '1')] } });
     expect((await extended.post('charges', charge)).status).toBe(201);
     expect(transport.keys).toHaveLength(1);
+  });
+});
+
+const DAY_MS = 86_400_000;
+const storedRefusal = Response.json({ code: 'too_much' }, { status: 422, headers: { 'idempotency-status': 'stored' } });
+
+describe('rule 8: clocks that were wrong', () => {
+  it('a first send from a clock that was ahead and was set back is in doubt: nobody can tell how long ago it was', async () => {
+    const backing = memoryBacking();
+    const clock = virtualClock();
+    clock.shift(3 * DAY_MS);
+    const ahead = bench([networkError()], { backing, clock, retry: 0 });
+    await failure(ahead.api.post('charges', charge));
+    await ahead.api.close();
+    clock.shift(-DAY_MS);
+    const corrected = bench([created()], { backing, clock });
+    expect(await failure(corrected.api.post('charges', charge))).toMatchObject({ code: 'IN_DOUBT' });
+    expect(corrected.transport.seen).toHaveLength(0);
+  });
+
+  it('what a process sends itself on such a store is resent: it has seen the time pass', async () => {
+    const backing = memoryBacking();
+    const clock = virtualClock();
+    clock.shift(3 * DAY_MS);
+    const ahead = bench([created()], { backing, clock });
+    await ahead.api.post('charges', charge);
+    await ahead.api.close();
+    clock.shift(-3 * DAY_MS);
+    const { api, transport } = bench([networkError(), created()], { backing, clock });
+    expect((await api.post('charges', { ...charge, operation: 'another' })).status).toBe(201);
+    expect(transport.seen).toHaveLength(2);
+  });
+});
+
+describe('rule 7: late evidence', () => {
+  it('a success for a generation that was refused is kept and raised, also when the next one has succeeded', async () => {
+    const backing = memoryBacking();
+    const clock = virtualClock({ auto: false });
+    const conflicts: unknown[] = [];
+    let release: (response: Response) => void = () => undefined;
+    const on = { conflict: ({ operation, status }: { operation: { generation: number }; status: number | undefined }) => conflicts.push([operation.generation, status]) };
+    const stale = bench([() => new Promise<Response>(resolve => (release = resolve))], { backing, clock, timeout: false, totalTimeout: false, on });
+    const first = stale.api.post('charges', charge);
+    await settleDown();
+    backing.owners.clear();
+    const fresh = bench([storedRefusal, created('second')], { backing, clock });
+    await failure(fresh.api.post('charges', charge));
+    await fresh.api.post('charges', { operation: 'o', json: { amount: 2 } });
+    release(created('first'));
+    expect(await first.json()).toEqual({ id: 'second' });
+    expect(headOf(stale)).toMatchObject({ generation: 2, state: 'succeeded', past: [{ generation: 1, lateStatus: 201 }] });
+    expect(conflicts).toEqual([[1, 201]]);
+  });
+});
+
+describe('rule 9: forget', () => {
+  it('while a request is out: its caller gets the answer, and nothing is begun or kept anew', async () => {
+    let release: (response: Response) => void = () => undefined;
+    const stand = bench([() => new Promise<Response>(resolve => (release = resolve))], { clock: virtualClock({ auto: false }) });
+    const call = stand.api.post('charges', charge);
+    await settleDown();
+    await stand.api.operations.forget({ scope: 'acct_1' });
+    release(created());
+    expect((await call).status).toBe(201);
+    expect(operationOf(call)).toMatchObject({ state: 'succeeded', durable: false });
+    expect(stand.backing.heads.size).toBe(0);
+    expect(stand.transport.seen).toHaveLength(1);
+  });
+
+  it('during a pause: nothing is sent any more', async () => {
+    const clock = virtualClock({ auto: false });
+    const stand = bench([networkError(), created()], { clock });
+    const told = failure(stand.api.post('charges', charge));
+    await settleDown();
+    await stand.api.operations.forget({ scope: 'acct_1' });
+    await clock.advance(20_000);
+    expect(await told).toMatchObject({ code: 'CANCELLED', phase: 'unknown' });
+    expect(stand.backing.heads.size).toBe(0);
+    expect(stand.transport.seen).toHaveLength(1);
+  });
+});
+
+describe('rule 14: an onInDoubt that throws', () => {
+  const refusal = Response.json({}, { status: 400 });
+  const boom = new Error('boom');
+  const throwing = { onInDoubt: () => Promise.reject(boom) };
+
+  it('leaves the operation in doubt, and is the cause of what the caller hears', async () => {
+    const { api } = bench([networkError(), refusal], throwing);
+    expect(await failure(api.post('charges', charge))).toMatchObject({ code: 'IN_DOUBT', cause: boom });
+    expect(await failure(api.post('charges', charge))).toMatchObject({ code: 'IN_DOUBT', cause: boom });
+  });
+
+  it('keeps no other operation from being resumed', async () => {
+    const backing = memoryBacking();
+    const clock = virtualClock();
+    const before = bench([networkError(), refusal, networkError()], { backing, clock, retry: 1 });
+    await failure(before.api.post('charges', charge));
+    await failure(before.api.post('charges', { ...charge, operation: 'pending' }));
+    await before.api.close();
+    await clock.advance(60_000);
+    const after = bench([created()], { backing, clock, ...throwing });
+    const report = await after.api.operations.resume();
+    expect(report.succeeded.map(({ name }) => name)).toEqual(['pending']);
+    expect(report.inDoubt.map(({ name }) => name)).toEqual(['o']);
+  });
+
+  it('is asked again when the server must be done, not at every pass', async () => {
+    const clock = virtualClock();
+    let asked = 0;
+    const { api } = bench([networkError(), refusal], { clock, onInDoubt: () => ((asked += 1), 'unknown' as const) });
+    await failure(api.post('charges', charge));
+    await api.operations.resume();
+    await api.operations.resume();
+    expect(asked).toBe(1);
+    await clock.advance(600_000);
+    await api.operations.resume();
+    expect(asked).toBe(2);
+  });
+});
+
+describe('rule 12: tidying', () => {
+  const old = { client: 'default', scope: 'acct_1', version: 1, shelf: 'settled', due: 1, writtenAt: 1, format: 1, request: null, response: null } as const;
+
+  it('comes to an end when a whole page of heads cannot be read, and tidies behind them', async () => {
+    const backing = memoryBacking();
+    const { api } = bench([created()], { backing, retention: 0 });
+    await api.post('charges', { json: {} });
+    const damaged = Array.from({ length: 100 }, (_, at) => ({ ...old, id: `name:${at}`, unreadable: 'flipped bits' }));
+    await memoryKeyStore({ backing }).commit(damaged.map(next => ({ ref: next, expect: 'absent', next })));
+    await api.operations.resume();
+    expect([...backing.heads.values()].map(({ id }) => id).sort()).toEqual(damaged.map(({ id }) => id).sort());
+  });
+
+  it('leaves a settled head of a newer version alone', async () => {
+    const backing = memoryBacking();
+    const newer = { ...old, id: 'name:newer', format: 99, state: 'succeeded', name: 'newer', answer: { status: 201, statusText: '', url: '', headers: [] } };
+    await memoryKeyStore({ backing }).commit([{ ref: newer, expect: 'absent', next: newer }]);
+    await bench([created()], { backing }).api.operations.resume();
+    expect([...backing.heads.values()]).toEqual([newer]);
+  });
+});
+
+describe('a pass of resume', () => {
+  it('drives what it can before it tells of what it could not look at', async () => {
+    const backing = memoryBacking();
+    const clock = virtualClock();
+    const before = bench([networkError()], { backing, clock, retry: 0 });
+    await failure(before.api.post('charges', { ...charge, scope: 'unknown' }));
+    await failure(before.api.post('charges', charge));
+    await before.api.close();
+    await clock.advance(60_000);
+    const owns = (scope: string): boolean => {
+      if (scope === 'unknown') throw new Error('no such account');
+      return true;
+    };
+    const after = bench([created()], { backing, clock, owns });
+    expect(await failure(after.api.operations.resume())).toMatchObject({ message: 'no such account' });
+    expect(after.transport.seen).toHaveLength(1);
   });
 });
