@@ -36,8 +36,13 @@ const capture = async (response: Response, { maxAnswerBytes, mayStore }: Storing
   const answer = { status: response.status, headers: storableHeaders(response.headers, mayStore), body: null };
   if (response.body === null) return answer;
   if (LIVE.test(response.headers.get('content-type') ?? '')) return { ...answer, omitted: 'streaming' };
-  const body = await readUpTo(response.clone().body as ReadableStream<Uint8Array>, maxAnswerBytes);
-  return body ? { ...answer, body } : { ...answer, omitted: 'too_large' };
+  try {
+    const body = await readUpTo(response.clone().body as ReadableStream<Uint8Array>, maxAnswerBytes);
+    return body ? { ...answer, body } : { ...answer, omitted: 'too_large' };
+  } catch {
+    // Used up already, or broken off. The handler is done and has said how it ended; nothing may run it again.
+    return { ...answer, omitted: 'unreadable' };
+  }
 };
 
 /** What a handler's answer says about the key. The answer itself stays readable. */
@@ -58,6 +63,8 @@ const ADDED_TO: ReadonlySet<string> = new Set(['Access-Control-Expose-Headers', 
 
 /** The response with more headers. Those of a fetched response cannot be changed, so it may be another object. */
 export const withHeaders = (response: Response, extra: HeaderList): Response => {
+  // A network error of a mock: it has no headers, and cannot be made anew.
+  if (response.type === 'error') return response;
   const add = (headers: Headers): void => {
     for (const [name, value] of extra) {
       if (ADDED_TO.has(name)) headers.append(name, value);

@@ -11,7 +11,7 @@ export interface RecordRef {
 }
 
 /** Why a completed record has no body to replay. */
-export type BodyOmission = 'too_large' | 'streaming' | 'expired' | 'resolved';
+export type BodyOmission = 'too_large' | 'streaming' | 'unreadable' | 'expired' | 'resolved';
 
 /** An answer as it is replayed. */
 export interface StoredAnswer {
