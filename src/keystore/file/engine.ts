@@ -1,8 +1,9 @@
+import { statSync } from 'node:fs';
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 import type { Clock } from '../../clock.js';
 import type { Durability, HeadRef, ScanQuery, StoredHead } from '../keystore.js';
 import { NEVER } from '../keystore.js';
-import { isBusy, translate } from './failure.js';
+import { gone, isBusy, translate } from './failure.js';
 import type { Row, RowResult, RowWrite } from './rows.js';
 import { COLUMNS } from './schema.js';
 
@@ -61,6 +62,8 @@ const did = (statement: StatementSync, values: readonly SQLInputValue[]): boolea
 
 const valuesOf = (row: Row): SQLInputValue[] => COLUMNS.map(name => row[name]);
 
+const fileAt = (path: string): number | undefined => statSync(path, { throwIfNoEntry: false })?.ino;
+
 const changesOf = (row: Row): SQLInputValue[] => CHANGING.map(name => row[name]);
 
 export const openEngine = (database: DatabaseSync, path: string, clock: Clock): Engine => {
@@ -71,6 +74,7 @@ export const openEngine = (database: DatabaseSync, path: string, clock: Clock): 
   const dataVersion = database.prepare('PRAGMA data_version');
   const raiseLatest = database.prepare("UPDATE meta SET value = max(value, ?) WHERE name = 'latest'");
   const [begin, end, rollback] = ['BEGIN IMMEDIATE', 'COMMIT', 'ROLLBACK'].map(sql => database.prepare(sql)) as [StatementSync, StatementSync, StatementSync];
+  const file = fileAt(path);
   let durabilityNow: Durability | undefined;
   let latestKnown = 0;
   let syncTook = 0;
@@ -120,6 +124,8 @@ export const openEngine = (database: DatabaseSync, path: string, clock: Clock): 
 
   return {
     commit(writes, durability) {
+      // SQLite goes on writing into a file that was deleted; what it acknowledges then survives nothing.
+      if (fileAt(path) !== file) throw gone(path);
       if (durability !== durabilityNow) database.exec(SYNCHRONOUS[durability]);
       durabilityNow = durability;
       begin.run();

@@ -25,6 +25,12 @@ export const corrupt = (path: string, why: string, cause?: unknown): StoreCorrup
 const full = (path: string, cause: Error): StoreFullError =>
   new StoreFullError(`${path} has no room left (${cause.message}). Free disk space, raise maxBytes, or forget settled operations; what is stored is intact.`, { cause });
 
+export const gone = (path: string): StoreUnavailableError =>
+  new StoreUnavailableError(
+    `${path} was deleted or replaced while this process had it open. Nothing was written, and what was in it is out of reach. ` +
+      'Keep the directory for as long as a process uses it; the next call opens what is there now.',
+  );
+
 const outOfReach = (path: string, cause: Error): StoreUnavailableError =>
   new StoreUnavailableError(`${path} cannot be used (${cause.message}). Check that the directory exists, is writable for this user and is on a healthy disk.`, { cause });
 
