@@ -3,6 +3,9 @@ import type { Answer, AnswerMeta, HeaderList } from './operation.js';
 /** Statuses whose Response must not have a body, not even an empty one. */
 const BODYLESS: ReadonlySet<number> = new Set([101, 103, 204, 205, 304]);
 
+/** What a Response may have as its status text; the wire allows more (UTF-8, say), and nobody decides by it. */
+const REASON_PHRASE = /^[\t\x20-\x7e\x80-\xff]*$/;
+
 /** An answer as it came over the wire. */
 export interface ReceivedAnswer extends Answer {
   /** All headers, Set-Cookie too, for the caller who waits; only `meta.headers` are stored. */
@@ -49,7 +52,7 @@ export const toResponse = ({ meta, body }: Answer, headers: Headers | HeaderList
   const { status, statusText, url } = meta;
   // The constructor refuses statuses that servers do send (999) and that platforms use (0).
   const known = status >= 200 && status <= 599;
-  const init: ResponseInit = { status: known ? status : 599, statusText, headers: headers as HeadersInit };
+  const init: ResponseInit = { status: known ? status : 599, statusText: REASON_PHRASE.test(statusText) ? statusText : '', headers: headers as HeadersInit };
   const response = new Response(BODYLESS.has(status) ? null : body, init);
   // A Response made by hand has no URL, and callers resolve Location against it.
   Object.defineProperty(response, 'url', { value: url });

@@ -165,7 +165,8 @@ export const isAmbiguous = (outcome: Outcome, verdict: Verdict): boolean => {
 const backoff = (attempt: number, policy: RetryPolicy, random: () => number): number => {
   const delay = Math.min(policy.delay(attempt), policy.backoffLimit);
   const jittered = typeof policy.jitter === 'function' ? policy.jitter(delay) : policy.jitter ? delay * random() : delay;
-  return Math.max(MIN_BACKOFF_MS, jittered);
+  // A jitter of one's own may give no number at all.
+  return Math.max(MIN_BACKOFF_MS, Number.isFinite(jittered) ? jittered : delay);
 };
 
 const schedule = (verdict: Verdict, outcome: Outcome, history: History, policy: RetryPolicy, random: () => number): Decision => {

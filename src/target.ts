@@ -29,10 +29,19 @@ const WHOSE =
   'Pass `scope` to createClient or to the call. A service that acts for itself: the remote account, with the business id in the name. ' +
   'Signed-in users: () => user.id. Guests and public sites: deviceScope.';
 
-/** @throws ScopeMissingError for a named call that nobody owns */
+/** @throws ScopeMissingError for a named call that nobody owns, TypeError for text that is not well-formed */
 export const assertScope = (scope: string | undefined, name: string | undefined): string => {
   if (name !== undefined && !scope) throw new ScopeMissingError(`The operation "${name}" has no scope, so it could be confused with somebody else's. ${WHOSE}`);
+  assertWellFormed(name ?? '', 'operation');
+  assertWellFormed(scope ?? '', 'scope');
   return scope ?? '';
+};
+
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/** Half a surrogate pair has no bytes: some stores and hashes refuse it, others make one name of two. */
+const assertWellFormed = (text: string, what: string): void => {
+  if (LONE_SURROGATE.test(text)) throw new TypeError(`The ${what} ${JSON.stringify(text)} has half a surrogate pair. Nothing was sent. Use well-formed text: ${what}.toWellFormed() makes it so, but may make one of two.`);
 };
 
 /** The id that a head has in the store. */

@@ -278,3 +278,27 @@ describe('a pass of resume', () => {
     expect(after.transport.seen).toHaveLength(1);
   });
 });
+
+describe('odd text', () => {
+  it('a status text that no Response can have costs nobody the answer', async () => {
+    const odd = (): Response => Object.defineProperty(created(), 'statusText', { value: 'Geschafft \u2713' });
+    const { api } = bench([odd]);
+    expect(await api.post('charges', charge).json()).toEqual({ id: 'ch_1' });
+    expect(await api.post('charges', charge).json()).toEqual({ id: 'ch_1' });
+  });
+
+  it('half a surrogate pair in a name or a scope is refused, and nothing is sent', async () => {
+    const { api, transport } = bench([created()]);
+    expect(await failure(api.post('charges', { ...charge, operation: 'o\ud800' }))).toMatchObject({ name: 'TypeError', message: expect.stringContaining('surrogate') as string });
+    expect(await failure(api.post('charges', { ...charge, scope: '\udfff' }))).toMatchObject({ name: 'TypeError', message: expect.stringContaining('surrogate') as string });
+    expect(transport.seen).toHaveLength(0);
+  });
+});
+
+it.each([Number.NaN, Number.POSITIVE_INFINITY, -1])('a jitter that gives %d neither rushes nor loses what is recorded', async odd => {
+  const stand = bench([networkError()], { retry: { limit: 2, jitter: () => odd } });
+  await failure(stand.api.post('charges', charge));
+  expect(stand.transport.seen).toHaveLength(3);
+  expect(Math.min(...stand.clock.sleeps.filter(ms => ms < 5_000))).toBeGreaterThanOrEqual(100);
+  expect(headOf(stand)).toMatchObject({ state: 'pending', attempts: 3, ambiguous: true, lease: undefined });
+});
