@@ -3,11 +3,12 @@ import type { Drive } from './drive.js';
 import { KeyReusedError, OperationMismatchError, isSamekeyError } from './errors.js';
 import { infoOf, type Events } from './events.js';
 import { placeOf, type CallResult, type Flights, type Interest } from './flights.js';
-import { isQuarantined, type Head, type OperationEvent, type Refusal } from './operation.js';
+import { isQuarantined, type Head, type Refusal } from './operation.js';
 import type { CallPolicy, OperationOptions, Settings } from './options.js';
 import { assertReadable, type NewHead, type Records } from './records.js';
 import type { FrozenRequest } from './snapshot.js';
 import type { Target } from './target.js';
+import type { OperationEvent } from './transitions.js';
 import { isWindowOver } from './window.js';
 
 /** One call of a managed method. */
@@ -95,12 +96,15 @@ export const createCalls = ({ settings, records, flights, driver, events, tidy, 
     return records.isOwn(head) || (await records.isFree(head)) ? 'free' : 'leased';
   };
 
-  const mismatch = (head: Head | undefined, { target, frozen }: ManagedCall, known = head?.fingerprint): OperationMismatchError =>
-    new OperationMismatchError(
-      `The operation "${target.name ?? target.id}" stands for another request (known ${known ?? 'none'}, given ${frozen.fingerprint}). Nothing was sent. ` +
-        'Use another name for another intent, or give the same method, URL, body and identity headers.',
-      { operation: head && infoOf(head) },
+  const mismatch = (head: Head | undefined, { target, frozen }: ManagedCall): OperationMismatchError => {
+    const { method, url } = frozen.snapshot;
+    const known = head?.snapshot;
+    const differs = known && (known.method !== method || known.url !== url) ? `it is ${known.method} ${known.url}, given was ${method} ${url}` : `the body of ${method} ${url} (or an identity header) is another one`;
+    return new OperationMismatchError(
+      `The operation "${target.name ?? target.id}" stands for another request: ${differs}. Nothing was sent. Use another name for another intent, or give the same method, URL, body and identity headers.`,
+      { operation: head && infoOf(head), phase: 'not-sent' },
     );
+  };
 
   const driveOf = (head: Head, { policy, frozen, init, options }: ManagedCall, interest: Interest): Drive => {
     const live = { credentials: frozen.credentials, init, accept: options.accept ?? settings.accept, ownScope: options.scope !== undefined };
@@ -250,7 +254,7 @@ export const createCalls = ({ settings, records, flights, driver, events, tidy, 
     const until = settings.clock.now() + policy.totalTimeout;
     for (;;) {
       const current = flights.get(place);
-      if (current && current.fingerprint !== frozen.fingerprint) throw mismatch(await records.get(target), call, current.fingerprint);
+      if (current && current.fingerprint !== frozen.fingerprint) throw mismatch(await records.get(target), call);
       const flight = current ?? flights.start(place, { fingerprint: frozen.fingerprint, isPass: false }, interest => run(call, interest));
       const result = await flight.join(signal, until - settings.clock.now());
       if (!flight.isPass || !isUndecided(result)) return result;

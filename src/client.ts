@@ -109,8 +109,11 @@ const createDispatch = (core: Core, declared: ReadonlySet<string>) => {
 
   /** The name of a request's operation; false when it gets no key at all. */
   const nameOf = (request: Request, { options }: Call): string | false | undefined => {
-    if (options.operation !== undefined) return options.operation;
-    return typeof settings.matcher === 'function' ? settings.matcher(request) : settings.matcher;
+    const { matcher } = settings;
+    const name: unknown = options.operation !== undefined ? options.operation : typeof matcher === 'function' ? matcher(request) : matcher;
+    // An id that is not there yet would make the call anonymous, and a second click a second operation.
+    if (name === undefined || name === false || (typeof name === 'string' && name !== '')) return name;
+    throw new TypeError(`\`operation\` is ${JSON.stringify(name)}: it takes a name (a string that is not empty), false for a call without a key, or undefined. Nothing was sent.`);
   };
 
   const isManaged = (request: Request, { options }: Call, name: string | false | undefined): boolean =>
@@ -212,6 +215,9 @@ const wrap = (core: Core, dispatch: Dispatch, instance: KyInstance, defaults: Ca
  */
 export const createClient = (options: ClientOptions = {}): Client => {
   assertName(options, 'createClient()');
+  if (options.keystore && typeof options.keystore.commit !== 'function') {
+    throw new TypeError('`keystore` is not a key store. Call the factory: `keystore: fileKeyStore("./keys")`, `memoryKeyStore()`, `indexedDBKeyStore()`; a driver of your own goes through `batched(driver)`.');
+  }
   const declared = declaredOrigins(options);
   const core = createCore(settingsOf(options), options.keystore ?? defaultStore(), [...declared][0] ?? '');
   const dispatch = createDispatch(core, declared);

@@ -196,6 +196,14 @@ interface ErrorByCode {
   STORE_CORRUPT: StoreCorruptError;
   BODY_NOT_REPLAYABLE: BodyNotReplayableError;
   INVALID_KEY: InvalidKeyError;
+  /** There is no such operation in this store, scope and client. */
+  NO_SUCH_OPERATION: SamekeyError<'NO_SUCH_OPERATION'>;
+  /** "Not applied" was said while the server may still be at work. */
+  TOO_EARLY: SamekeyError<'TOO_EARLY'>;
+  /** What was asked for is not possible in the operation's state. */
+  NOT_POSSIBLE: SamekeyError<'NOT_POSSIBLE'>;
+  /** It was cancelled, or forgotten, before anything was known. */
+  CANCELLED: SamekeyError<'CANCELLED'>;
 }
 
 /** The stable codes of the error family. */

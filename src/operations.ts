@@ -109,6 +109,9 @@ const recordOf = (head: Head): OperationRecord => ({
 
 const describe = (ref: OperationRef): string => (typeof ref === 'string' ? `"${ref}"` : 'name' in ref ? `"${ref.name}"` : `with key ${ref.key}`);
 
+const impossible = (head: Head, act: string): SamekeyError =>
+  new SamekeyError('NOT_POSSIBLE', `The operation "${head.name ?? head.key}" is ${head.state}: ${act} does nothing there. Only what is pending or in doubt can be decided; see operations.get.`, { operation: infoOf(head) });
+
 const missing = (ref: OperationRef): SamekeyError =>
   new SamekeyError('NO_SUCH_OPERATION', `There is no operation ${describe(ref)} here: it was never begun in this store, belongs to another scope or client, or was purged.`);
 
@@ -157,7 +160,7 @@ export const createOperations = (options: OperationsOptions): Operations => {
   const changed = async (head: Head, event: Parameters<Records['apply']>[1]): Promise<Head> => {
     const { done, head: now } = await records.apply(head, event);
     if (done && now) return now;
-    throw new SamekeyError('NOT_POSSIBLE', `The operation is ${now?.state ?? 'gone'}: it cannot be changed by "${event.type}" in that state.`, { operation: now && infoOf(now) });
+    throw impossible(now ?? head, event.type);
   };
 
   /** A runner of this client will come to it, or is about to. */
@@ -202,6 +205,8 @@ export const createOperations = (options: OperationsOptions): Operations => {
     const head = await need(ref);
     const answer = verdict instanceof Response ? await receive(verdict) : NO_ANSWER;
     if (head.unreadable !== undefined) return replace(head, verdict, answer);
+    if (!(verdict instanceof Response) && verdict !== 'applied' && verdict !== 'not-applied') throw new TypeError(`reconcile takes 'applied', 'not-applied' or the Response that proves it, not ${JSON.stringify(verdict)}.`);
+    if (head.shelf === 'settled') throw impossible(head, 'reconcile');
     const quietAt = (head.lastSentAt ?? head.firstSentAt ?? head.createdAt) + settings.maxServerTime;
     const driven = head.lease !== undefined && !(await records.isFree(head));
     if (verdict === 'not-applied' && head.firstSentAt !== undefined && (driven || records.now() < quietAt)) {

@@ -21,11 +21,26 @@ const titleOf = (head: Head): string => (head.name === undefined ? `The operatio
 const responseOf = (answer: ReceivedAnswer | undefined, operation: OperationInfo): Response | undefined =>
   answer && answer.meta.status > 0 ? tag(toResponse(answer, answer.headers), operation) : undefined;
 
-const messageOf = (error: unknown): string => (error instanceof Error ? `${error.name}: ${error.message}` : JSON.stringify(error));
+/** An error and the code at the bottom of it: Node hides the reason of "fetch failed" two causes deep. */
+const messageOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return JSON.stringify(error);
+  const { cause, code } = error as { cause?: unknown; code?: unknown };
+  const deeper = cause instanceof Error ? `, ${messageOf(cause)}` : '';
+  return `${error.name}: ${error.message}${typeof code === 'string' && !error.message.includes(code) ? ` ${code}` : ''}${deeper}`;
+};
 
 /** What happened last, in words. */
-const lastOf = (answer: ReceivedAnswer | undefined, error: unknown): string =>
-  answer ? `the last answer was ${answer.meta.status}` : error === undefined ? 'no attempt was made' : `the last attempt had no answer (${messageOf(error)})`;
+const lastOf = (head: Head, answer: ReceivedAnswer | undefined, error: unknown): string => {
+  if (answer) return `the last answer was ${answer.meta.status}`;
+  if (error !== undefined) return `the last attempt had no answer (${messageOf(error)})`;
+  return head.firstSentAt === undefined ? 'nothing was sent' : 'it may have been sent, and no answer is known';
+};
+
+/** A page cannot see why the browser let nothing through; the commonest reason is that the server was not asked to. */
+const corsHint = (head: Head, error: unknown): string =>
+  globalThis.document && error instanceof TypeError && head.snapshot && new URL(head.snapshot.url).origin !== globalThis.location.origin
+    ? ' If the server never sees the request, its CORS headers may not allow the key: Access-Control-Allow-Headers must name it.'
+    : '';
 
 const pendingError = ({ head, answer, error, reason }: Extract<CallResult, { kind: 'pending' }>, durable = true): SamekeyError => {
   const operation = infoOf(head, { durable });
@@ -39,7 +54,7 @@ const pendingError = ({ head, answer, error, reason }: Extract<CallResult, { kin
     head.state === 'cancelled'
       ? 'It had no effect and is cancelled: call again when you like.'
       : `It is kept under its key${head.parked ? `, parked (${head.parked})` : ''}.${next} Call it again by its name or call operations.resume() to go on; a new operation could repeat the effect.`;
-  return new OperationPendingError(`${titleOf(head)} has no final answer yet (${reason}): ${lastOf(answer, error)}. ${fate}`, {
+  return new OperationPendingError(`${titleOf(head)} has no final answer yet (${reason}): ${lastOf(head, answer, error)}.${corsHint(head, error)} ${fate}`, {
     operation,
     nextAttemptAt: head.nextAttemptAt,
     response: responseOf(answer, operation),
@@ -58,7 +73,7 @@ const doubtError = (head: Head, answer?: ReceivedAnswer, cause?: unknown): Samek
   const operation = infoOf(head);
   const options = { operation, response: responseOf(answer, operation), cause };
   if (head.reason === 'key-reused') {
-    return new KeyReusedError(`The server says that key ${head.key} was first used for another request. ${titleOf(head)} is in doubt; nothing more is sent. Find out what the key stands for, then call operations.reconcile.`, options);
+    return new KeyReusedError(`The server says that key ${head.key} was first used for another request. ${titleOf(head)} is in doubt; nothing more is sent. Find out what the key stands for, then call operations.reconcile. If it was refused before, and your server stores refusals under the key, declare \`storedRefusals\`: a corrected request then gets a new key.`, options);
   }
   return new InDoubtError(`${titleOf(head)} is in doubt: ${WHY[head.reason ?? ''] ?? head.reason ?? 'its outcome is not known'}. It is not resent. Ask the server, then call operations.reconcile, or pass onInDoubt.`, options);
 };

@@ -1,8 +1,9 @@
 import type { Clock } from './clock.js';
 import { StoreCorruptError, StoreFullError, StoreUnavailableError, isSamekeyError, type SamekeyError } from './errors.js';
-import { WINDOW_MARGIN_MS, isWindowOver } from './window.js';
 import type { Durability, HeadRef, KeyStore } from './keystore/keystore.js';
-import { HEAD_FORMAT, refOf, transition, written, type Context, type Head, type Lease, type OperationEvent } from './operation.js';
+import { HEAD_FORMAT, refOf, type Head, type Lease } from './operation.js';
+import { transition, written, type Context, type OperationEvent } from './transitions.js';
+import { WINDOW_MARGIN_MS, isWindowOver } from './window.js';
 
 export interface RecordsOptions {
   readonly store: KeyStore;
@@ -100,7 +101,8 @@ const timekeeper = (clock: Clock): Timekeeper => {
   let ahead = Number.NEGATIVE_INFINITY;
   const now = (): number => {
     const moved = monotonic();
-    high = Math.max(clock.now(), high === 0 ? 0 : high + moved - at);
+    // Whole ms: it is written into records.
+    high = Math.max(clock.now(), high === 0 ? 0 : Math.floor(high + moved - at));
     at = moved;
     return high;
   };

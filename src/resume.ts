@@ -5,10 +5,11 @@ import { infoOf, type Events } from './events.js';
 import { placeOf, type CallResult, type Flights } from './flights.js';
 import type { Cursor } from './keystore/keystore.js';
 import { createLanes } from './lanes.js';
-import { isAnonymous, isMeta, isQuarantined, type Head, type OperationEvent } from './operation.js';
+import { isAnonymous, isMeta, isQuarantined, type Head } from './operation.js';
 import type { Settings } from './options.js';
 import type { Records } from './records.js';
 import { fingerprintOf } from './snapshot.js';
+import type { OperationEvent } from './transitions.js';
 
 export interface ResumeOptions {
   /** Also resume operations without a name, which nobody may be waiting for any more. @default false */

@@ -26,6 +26,8 @@ export const stripe: Profile = {
     { means: 'in-progress', status: [409], code: /^idempotency_key_in_use$/ },
     { means: 'in-progress', status: [409], header: ['Stripe-Should-Retry', /^true$/i] },
     { means: 'key-reused', status: [400, 409, 422], code: /^idempotency_error$/ },
+    // "Request failed": the parameters were valid and execution began, so the answer is saved.
+    { means: 'stored', status: [402] },
     { means: 'replayed', header: ['Idempotent-Replayed', /^true$/i] },
     { means: 'should-retry', header: ['Stripe-Should-Retry', /^true$/i] },
     { means: 'should-not-retry', header: ['Stripe-Should-Retry', /^false$/i] },

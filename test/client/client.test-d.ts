@@ -31,6 +31,17 @@ createClient({ prefix: 'https://a.test', operation: request => (request.url.ends
 createClient({ prefix: 'https://a.test', scope: deviceScope, keystore: memoryKeyStore(), retry: { limit: 3 }, timeout: false });
 expectTypeOf(memoryKeyStore()).toExtend<KeyStore>();
 
+// Functions of the caller may be asynchronous.
+createClient({
+  prefix: 'https://a.test',
+  onInDoubt: async operation => {
+    await Promise.resolve(operation.name);
+    // TypeScript 7.0 widens the one literal that an async function returns; two of them, or 6.x, need no `as const`.
+    return 'unknown' as const;
+  },
+  accept: async response => ((await response.text()) === '' ? 'rejected' : undefined),
+});
+
 // Errors narrow by code.
 declare const error: unknown;
 if (isSamekeyError(error, 'OPERATION_PENDING')) {
@@ -41,6 +52,7 @@ if (isSamekeyError(error)) {
   expectTypeOf(error.operation).toEqualTypeOf<OperationInfo | undefined>();
   expectTypeOf(error.phase).toEqualTypeOf<'not-sent' | 'unknown' | 'answered'>();
 }
+if (isSamekeyError(error, 'TOO_EARLY')) expectTypeOf(error.code).toEqualTypeOf<'TOO_EARLY'>();
 // @ts-expect-error codes are a closed set
 isSamekeyError(error, 'SOMETHING');
 expectTypeOf<'IN_DOUBT'>().toExtend<ErrorCode>();

@@ -360,6 +360,15 @@ describe('rule 6: a new key only when the old one is spent on a refusal', () => 
     expect(transport.seen[1]?.key).toBe(transport.seen[0]?.key);
   });
 
+  it('Stripe: a declined card and then another one is paid under the next key', async () => {
+    const { stripe } = await import('../../src/profiles/stripe.js');
+    const declined = Response.json({ error: { type: 'card_error', code: 'card_declined' } }, { status: 402 });
+    const { api, transport } = bench([declined, created()], { profile: stripe });
+    expect(await failure(api.post('charges', charge))).toMatchObject({ response: { status: 402 } });
+    expect(await api.post('charges', other).json()).toEqual({ id: 'ch_1' });
+    expect(transport.keys).toHaveLength(2);
+  });
+
   it('never replaces a key that the caller chose', async () => {
     const { api, transport } = bench([storedRefusal, created()]);
     const headers = { 'idempotency-key': 'mine' };
@@ -501,6 +510,16 @@ describe('rule 10: only declared origins are protected', () => {
     await api.post('a', { json: {} });
     expect(transport.seen.map(({ key }) => key !== null)).toEqual([false, true]);
     expect(await api.operations.get('named')).toMatchObject({ state: 'succeeded' });
+  });
+
+  it.each([[''], [null], [42]])('refuses %j as a name, instead of making the call anonymous', async name => {
+    const { api, transport } = bench([created()]);
+    expect((await failure(api.post('charges', { operation: name as string, json: {} }))).message).toMatch(/not empty/);
+    expect(transport.seen).toHaveLength(0);
+  });
+
+  it('refuses a factory in place of a store', () => {
+    expect(() => createClient({ prefix: ORIGIN, keystore: memoryKeyStore as never })).toThrow(/Call the factory/);
   });
 
   it('refuses names as defaults, and retry options that would decide against the profile', () => {
@@ -660,6 +679,24 @@ describe('the surface', () => {
     const idle = bench([networkError()], { retry: 0 });
     await failure(idle.api.post('charges', charge));
     expect(await failure(idle.api.operations.result('o'))).toBeInstanceOf(OperationPendingError);
+  });
+
+  it('says what happened when the time is over while a request is out', async () => {
+    const { api } = bench(['hang'], { totalTimeout: 1_000 });
+    const error = await failure(api.post('charges', charge));
+    expect(error.message).toContain('it may have been sent, and no answer is known');
+    expect(error).toMatchObject({ phase: 'unknown' });
+    const refused = bench([networkError('ECONNREFUSED')], { retry: 0 });
+    expect((await failure(refused.api.post('charges', charge))).message).toContain('ECONNREFUSED');
+  });
+
+  it('reconcile and cancel say when there is nothing to decide', async () => {
+    const { api } = bench([created()]);
+    await api.post('charges', charge);
+    for (const verdict of ['applied', 'not-applied'] as const) expect(await failure(api.operations.reconcile('o', verdict))).toMatchObject({ code: 'NOT_POSSIBLE', message: expect.stringContaining('succeeded') });
+    expect(await failure(api.operations.cancel('o'))).toMatchObject({ code: 'NOT_POSSIBLE' });
+    expect(await failure(api.operations.reconcile('o', 'yes' as never))).toBeInstanceOf(TypeError);
+    expect(await api.operations.get('o')).toMatchObject({ state: 'succeeded' });
   });
 
   it('finds operations by name, generation and key', async () => {
