@@ -61,7 +61,9 @@ export interface Events {
 export const createEvents = (listeners: Listeners): Events => {
   const emit = <Name extends keyof Listeners>(name: Name, event: () => Parameters<NonNullable<Listeners[Name]>>[0]): void => {
     try {
-      (listeners[name] as ((event: unknown) => void) | undefined)?.call(listeners, event());
+      const result = (listeners[name] as ((event: unknown) => unknown) | undefined)?.call(listeners, event());
+      // Nobody else would hear of its failure, and some platforms end a process for that.
+      if (result instanceof Promise) result.catch(() => undefined);
     } catch {
       // A listener watches; it must not change what happens.
     }

@@ -302,3 +302,16 @@ it.each([Number.NaN, Number.POSITIVE_INFINITY, -1])('a jitter that gives %d neit
   expect(Math.min(...stand.clock.sleeps.filter(ms => ms < 5_000))).toBeGreaterThanOrEqual(100);
   expect(headOf(stand)).toMatchObject({ state: 'pending', attempts: 3, ambiguous: true, lease: undefined });
 });
+
+it('an async listener that fails changes nothing, and ends no process', async () => {
+  const rejected: unknown[] = [];
+  const note = (reason: unknown): void => void rejected.push(reason);
+  process.on('unhandledRejection', note);
+  // The types ask for no promise; async functions are given all the same.
+  const attempt = (): unknown => Promise.reject(new Error('no logs today'));
+  const { api } = bench([networkError(), created()], { on: { attempt: attempt as () => void } });
+  expect((await api.post('charges', charge)).status).toBe(201);
+  await settleDown(3);
+  process.off('unhandledRejection', note);
+  expect(rejected).toEqual([]);
+});
