@@ -50,10 +50,12 @@ const assertSafe = (machine: Machine, directory: string): void => {
  * directory. A strict commit is on disk when it is acknowledged; commits of one turn of the event loop share one sync.
  * The directory is created, private to the user, at the first call.
  *
- * @throws StoreUnavailableError from every method when the directory cannot be used, is on a network or virtual-machine
+ * @throws TypeError for an empty `directory`; StoreUnavailableError from every method when the directory cannot be used, is on a network or virtual-machine
  * file system, or was written by a newer version; StoreCorruptError when what is there cannot be read
  */
 export const fileKeyStore = <H extends StoredHead = StoredHead>(directory: string, options: FileKeyStoreOptions = {}): KeyStore<H> => {
+  // Resolved, it would be the current directory, wherever the process happens to be started: another store each time.
+  if (directory === '') throw new TypeError("The directory of fileKeyStore is ''. Name a directory of its own, like './keys'; if the name comes from the environment, it is not set.");
   const { thread = 'auto', maxBytes } = options;
   const machine: Machine = { ...thisMachine, ...options.machine };
   const folder = resolve(directory);

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { describe, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { fileKeyStore } from '../../src/keystore/file.js';
 import type { FileKeyStoreOptions } from '../../src/keystore/file.js';
 import { describeKeyStore } from '../../src/testing/index.js';
@@ -24,3 +24,9 @@ const subject = (options: FileKeyStoreOptions) => (): KeyStoreSubject => {
 for (const options of [{ thread: 'main' }, { thread: 'worker' }, { thread: 'auto' }] as const) {
   describeKeyStore({ describe, it }, `fileKeyStore with commits on thread ${options.thread}`, subject(options));
 }
+
+describe('fileKeyStore', () => {
+  it('refuses an empty directory, which would be wherever the process was started', () => {
+    expect(() => fileKeyStore('')).toThrow(new TypeError("The directory of fileKeyStore is ''. Name a directory of its own, like './keys'; if the name comes from the environment, it is not set."));
+  });
+});
