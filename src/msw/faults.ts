@@ -94,17 +94,29 @@ export interface Planted {
 }
 
 export interface Faults {
+  /** @throws TypeError for a name that no endpoint has, while others are there */
   plant<Kind extends FaultKind>(name: string, kind: Kind, options: FaultOptions<Kind>): Fault;
   /** The fault that hits this request, if any: the oldest that is left for the endpoint. */
   take(name: string): Planted | undefined;
   clear(): void;
 }
 
-/** `random` gives fractions in [0, 1). */
-export const createFaults = (random: () => number): Faults => {
+/** A fault that can hit nothing would let a test pass that proves nothing. Before the first endpoint any name may come true. */
+const assertEndpoint = (name: string, kind: FaultKind, names: ReadonlySet<string>): void => {
+  if (names.size === 0 || names.has(name)) return;
+  const known = Array.from(names, each => `"${each}"`).join(', ');
+  throw new TypeError(`The fault "${kind}" is for "${name}", but no endpoint has that name. There are: ${known}. Correct the name, or call mock.idempotent(…, { name: '${name}' }) before mock.fault.`);
+};
+
+/**
+ * @param random - gives fractions in [0, 1)
+ * @param names - of the endpoints that there are, which may grow
+ */
+export const createFaults = (random: () => number, names: ReadonlySet<string>): Faults => {
   let planted: { readonly name: string; readonly chance: number; remaining: number; readonly fault: Planted }[] = [];
   return {
     plant(name, kind, options) {
+      assertEndpoint(name, kind, names);
       const { times = 1, chance = 1 } = options;
       const entry = { name, chance, remaining: times, fault: { kind, play: (exchange: Exchange) => PLAYS[kind](exchange, options) } };
       planted.push(entry);

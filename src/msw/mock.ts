@@ -51,7 +51,11 @@ export interface IdempotencyMock {
     resolver: IdempotentResolver<Params, RequestBody, ResponseBody>,
     options: IdempotentOptions,
   ): HttpResponseResolver<Params, RequestBody, ResponseBody>;
-  /** Plants a fault into the next requests of an endpoint; each request takes one. Kept in memory only. */
+  /**
+   * Plants a fault into the next requests of an endpoint; each request takes one. Kept in memory only.
+   *
+   * @throws TypeError for a name that no endpoint has, while others are there
+   */
   fault<Kind extends FaultKind>(name: string, kind: Kind, ...options: OptionsArgument<Kind>): Fault;
   /** Everything that happened, in order, as far as it is known here; see {@link IdempotencyMock.load}. */
   readonly ledger: readonly LedgerEntry[];
@@ -83,7 +87,8 @@ export const createIdempotencyMock = ({ store: given, seed = 1, principal = () =
   const clock = options.clock ?? systemClock;
   const store = given ?? memoryDedupStore({ clock });
   const ledger = createLedger(store.journal, clock);
-  const faults = createFaults(seededRandom(seed));
+  const names = new Set<string>();
+  const faults = createFaults(seededRandom(seed), names);
   const resolvers = new Set<OwnedResolver>();
   const settings: DedupOptions & { clock: Clock } = { ...options, clock, store, scope: principal };
   const admin = createDedup(settings);
@@ -109,6 +114,7 @@ export const createIdempotencyMock = ({ store: given, seed = 1, principal = () =
     idempotent(resolver, endpoint) {
       const owned = ownResolver(resolver);
       resolvers.add(owned);
+      names.add(endpoint.name);
       // What the engine answers (a replay, a refusal) is described by no body type of the resolver.
       return ((info: Info) => serve(info, owned, endpoint)) as never;
     },

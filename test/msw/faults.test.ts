@@ -156,6 +156,19 @@ describe('mock.fault', () => {
     expect([first.remaining, second.remaining]).toEqual([0, 0]);
   });
 
+  it('refuses a name that no endpoint has, and lists those that there are', () => {
+    const { mock } = sceneOf();
+    mock.idempotent(() => HttpResponse.json({}), { name: 'refund' });
+    expect(() => mock.fault('chrage', 'lose-response')).toThrow(/"lose-response" is for "chrage".*There are: "charge", "refund"/);
+  });
+
+  it('may be planted before there is any endpoint', async () => {
+    const mock = createIdempotencyMock();
+    mock.fault('charge', 'status', { status: 503 });
+    server.use(http.post(CHARGES, mock.idempotent(() => HttpResponse.json({}, { status: 201 }), { name: 'charge' })));
+    expect([(await charge()).status, (await charge()).status]).toEqual([503, 201]);
+  });
+
   it('is taken away when it is disposed', async () => {
     const { mock } = sceneOf();
     {
