@@ -8,6 +8,8 @@ interface Step {
   readonly command: readonly [string, ...string[]];
   /** The step is a run of vitest, which counts its own tests. Any other step counts as one check. */
   readonly tests?: true;
+  /** Says much when all is well, so it is heard only when it fails. */
+  readonly quiet?: true;
 }
 
 const STEPS: readonly Step[] = [
@@ -19,8 +21,8 @@ const STEPS: readonly Step[] = [
   { name: 'browser', command: ['vitest', 'run', '--project', 'browser'], tests: true },
   { name: 'e2e', command: ['vitest', 'run', '--project', 'e2e'], tests: true },
   { name: 'package', command: ['vitest', 'run', '--project', 'package'], tests: true },
-  { name: 'publint', command: ['publint', '--strict'] },
-  { name: 'attw', command: ['attw', '--pack', '.', '--profile', 'esm-only', '--format', 'ascii'] },
+  { name: 'publint', command: ['publint', '--strict'], quiet: true },
+  { name: 'attw', command: ['attw', '--pack', '.', '--profile', 'esm-only', '--format', 'ascii'], quiet: true },
 ];
 
 const TALLY_FILE = '.cache/tally.json';
@@ -36,12 +38,14 @@ const readTally = (): Tally | undefined => {
   }
 };
 
-const run = ({ name, command: [program, ...args], tests }: Step): Tally => {
+const run = ({ name, command: [program, ...args], tests, quiet }: Step): Tally => {
   rmSync(TALLY_FILE, { force: true });
   console.log(`\n== ${name}: ${program} ${args.join(' ')}`);
   const env = { ...process.env, CI: 'true', SAMEKEY_TALLY: TALLY_FILE };
-  const { status } = spawnSync(program, args, { stdio: 'inherit', env, shell: process.platform === 'win32' });
+  const stdio = quiet ? 'pipe' : 'inherit';
+  const { status, stdout, stderr } = spawnSync(program, args, { stdio, encoding: 'utf8', env, shell: process.platform === 'win32' });
   const ok = status === 0;
+  if (quiet && !ok) console.log(`${stdout}${stderr}`);
   if (!tests) return { ...DIED, passed: ok ? 1 : 0, failed: ok ? 0 : 1 };
   const counted = readTally() ?? DIED;
   return ok || counted.failed > 0 ? counted : { ...counted, failed: 1 };

@@ -2,13 +2,18 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { installPacked, manifest, ROOT } from './tarball.js';
+import { installPacked, manifest, packClone, ROOT } from './tarball.js';
 import type { Consumer } from './tarball.js';
 
 const { dependencies, peerDependencies, exports } = manifest();
 
 const CODE = Object.entries(exports).flatMap(([subpath, target]) => (typeof target === 'string' ? [] : [{ subpath, ...target }]));
 const specifier = (subpath: string): string => `samekey${subpath.slice(1)}`;
+
+interface SourceMap {
+  readonly sources: readonly string[];
+  readonly sourcesContent?: readonly (string | null)[];
+}
 
 /** What the README's snippets take for granted. */
 const README_WORLD = `
@@ -63,9 +68,21 @@ describe('the packed tarball', () => {
   });
 
   test('contains the build and its papers only', () => {
-    const foreign = consumer.files.filter(path => !/^(?:dist\/.+\.(?:js|d\.ts|js\.map|d\.ts\.map)|package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(path));
+    const foreign = consumer.files.filter(path => !/^(?:dist\/.+\.(?:js|d\.ts|js\.map)|package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(path));
     expect(foreign).toEqual([]);
     expect(consumer.files).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'CHANGELOG.md']));
+  });
+
+  test('brings the sources that its maps speak of, inside the maps', () => {
+    const read = (path: string): string => readFileSync(join(consumer.folder, 'node_modules/samekey', path), 'utf8');
+    const maps = consumer.files.filter(path => path.endsWith('.map')).map(path => JSON.parse(read(path)) as SourceMap);
+    expect(maps).not.toEqual([]);
+    expect(maps.filter(({ sources, sourcesContent = [] }) => sources.some((_source, at) => !sourcesContent[at]))).toEqual([]);
+    expect(consumer.files.filter(path => path.endsWith('.d.ts') && read(path).includes('sourceMappingURL'))).toEqual([]);
+  });
+
+  test('is whole when a fresh clone packs it, where nobody has built before', () => {
+    expect(packClone().toSorted()).toEqual(consumer.files.toSorted());
   });
 
   test.each(CODE)('contains what $subpath names', ({ types, default: code }) => {

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -49,4 +49,23 @@ export const installPacked = (packages: readonly string[]): Consumer => {
     files: packed.files.map(({ path }) => path),
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
+};
+
+/** What `npm pack` needs of a fresh clone: no build is there yet. */
+const CLONED = ['package.json', 'tsconfig.json', 'tsconfig.build.json', 'src', 'README.md', 'CHANGELOG.md', 'LICENSE'];
+
+/** Paths in the tarball that a fresh clone packs after its `npm ci`, scripts and all. */
+export const packClone = (): string[] => {
+  const folder = mkdtempSync(join(tmpdir(), 'samekey-clone-'));
+  try {
+    for (const path of CLONED) cpSync(join(ROOT, path), join(folder, path), { recursive: true });
+    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'), 'junction');
+    const { status, stderr } = spawnSync('npm', ['pack'], { cwd: folder, encoding: 'utf8', shell: process.platform === 'win32' });
+    const tarball = readdirSync(folder).find(path => path.endsWith('.tgz'));
+    if (status !== 0 || !tarball) throw new Error(`npm pack ended with ${status}: ${stderr}`);
+    const listed = execFileSync('tar', ['-tzf', tarball], { cwd: folder, encoding: 'utf8' });
+    return listed.trim().split(/\r?\n/).map(path => path.replace(/^package\//, ''));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 };
