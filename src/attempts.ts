@@ -29,18 +29,24 @@ export const createDriver = (options: DriverOptions): Driver => {
   const settlement = createSettlement(options);
   const { pend, letGo, doubt } = settlement;
 
-  /** In time, because a flight that hangs keeps every later call of its name waiting. */
-  const authorize = async ({ scope }: Head, ms: number): Promise<HeadersInit | undefined> => {
-    if (!options.authorize) return undefined;
-    const expired = (): DOMException => new DOMException(`authorize gave no headers within ${ms} ms`, 'TimeoutError');
-    return within({ clock, ms, expired, signal: options.closing }, Promise.resolve(options.authorize({ scope })));
-  };
-
   const credentialsOf = async ({ head, drive }: Run): Promise<HeaderList> => {
-    const given = await authorize(head, drive.timeout);
+    const given = await options.authorize?.({ scope: head.scope });
     const fresh = given ? [...new Headers(given)] : [];
     const names = new Set(fresh.map(([name]) => name));
     return [...(drive.live?.credentials ?? options.defaults).filter(([name]) => !names.has(name)), ...fresh];
+  };
+
+  const admit = async (run: Run): Promise<HeaderList> => {
+    const credentials = await credentialsOf(run);
+    if (!(await options.owns(run.head.scope, run.drive.live?.ownScope))) throw foreign(run.head.scope);
+    return credentials;
+  };
+
+  /** In time, because a flight that hangs keeps every later call of its name waiting, and `close` too. */
+  const admitInTime = (run: Run): Promise<HeaderList> => {
+    const { timeout: ms } = run.drive;
+    const expired = (): DOMException => new DOMException(`authorize or owns did not answer within ${ms} ms`, 'TimeoutError');
+    return within({ clock, ms, expired, signal: options.closing }, admit(run));
   };
 
   const renew = async (run: Run): Promise<void> => {
@@ -80,8 +86,7 @@ export const createDriver = (options: DriverOptions): Driver => {
   const prepare = async (run: Run): Promise<HeaderList | DriveResult> => {
     let credentials: HeaderList;
     try {
-      credentials = await credentialsOf(run);
-      if (!(await options.owns(run.head.scope, run.drive.live?.ownScope))) throw foreign(run.head.scope);
+      credentials = await admitInTime(run);
       // A cancel, a verdict or a takeover may have come during the pause. Where the store cannot tell, the lease does.
       if (run.last) await renew(run).catch(() => undefined);
       while (!run.lost && records.now() >= (run.head.lease?.until ?? 0)) await renew(run);

@@ -133,11 +133,14 @@ const createDispatch = (core: Core, declared: ReadonlySet<string>) => {
     const { options, manner } = call;
     assertWanted(request);
     if (request.mode === 'no-cors') throw new TypeError('mode: "no-cors" hides every answer, so the operation could never be settled. Nothing was sent. Use CORS, or `operation: false`.');
-    const [target, frozen] = await Promise.all([call.target ?? targetOf(request, call, name), freeze(request, call, settings)]);
-    call.target = target;
-    // The scope or the body may have taken their time; nothing is begun yet.
-    assertWanted(request);
     const policy = policyOf(options, settings.policy, true);
+    const { totalTimeout: ms } = policy;
+    const expired = (): DOMException => new DOMException(`The scope or the body was not there within totalTimeout (${ms} ms). Nothing was sent.`, 'TimeoutError');
+    // Both are the caller's: they may take their time, or never come.
+    const ready = Promise.all([call.target ?? targetOf(request, call, name), freeze(request, call, settings)]);
+    const [target, frozen] = await within({ clock: settings.clock, ms, expired, signal: request.signal }, ready);
+    call.target = target;
+    assertWanted(request);
     const result = await calls.perform({ target, frozen, options, policy, init, signal: request.signal });
     if (result) return present(result, manner);
     const head = await records.get(target);

@@ -169,7 +169,7 @@ export const createRecords = (options: RecordsOptions): Records => {
   const isOwn = (head: Head): boolean => head.lease?.owner.endsWith(`#${instance}`) === true;
 
   return {
-    store,
+    store: { ...store, scan: query => guard(store.scan(query)) },
     context,
     now: time.now,
     isOwn,

@@ -150,6 +150,14 @@ export const createSend = ({ clock, profile, fetch, accept, storedRefusals }: Se
     return within({ clock, ms, expired, signal }, exchange(attempt, controller.signal).then(receive), reason => controller.abort(reason));
   };
 
+  /** What looks at the answer is the application's too, and gets as long as the server did. */
+  const judgeInTime = (answer: ReceivedAnswer, attempt: Attempt, ask: Accept | undefined): Promise<AnswerOutcome> => {
+    if (!ask) return judge(answer, attempt, ask);
+    const { timeout: ms, signal } = attempt;
+    const expired = (): DOMException => new DOMException(`accept did not answer within ${ms} ms`, 'TimeoutError');
+    return within({ clock, ms, expired, signal }, judge(answer, attempt, ask));
+  };
+
   return async (attempt, ask = accept) => {
     const { aborted, reason } = attempt.signal;
     if (aborted) return { outcome: { kind: 'no-answer', sent: false }, error: reason };
@@ -157,7 +165,7 @@ export const createSend = ({ clock, profile, fetch, accept, storedRefusals }: Se
     try {
       const answer = await transfer(attempt);
       arrived = true;
-      return { answer, outcome: await judge(answer, attempt, ask) };
+      return { answer, outcome: await judgeInTime(answer, attempt, ask) };
     } catch (error) {
       // What `accept` throws while it looks at an answer proves nothing about the request.
       return { outcome: { kind: 'no-answer', sent: arrived || !provesNotSent(error) }, error };

@@ -3,6 +3,7 @@ import type { DriveResult, DriverOptions, Reconciliation, Run } from './drive.js
 import { atGeneration, isAnonymous, NO_ANSWER, type Answer, type Head, type Omission, type Parking, type Refusal, type State } from './operation.js';
 import type { Applied } from './records.js';
 import type { Sent } from './send.js';
+import { within } from './within.js';
 
 /** How drives end: each function writes what came of one, and says what its caller learns. */
 export interface Settlement {
@@ -16,6 +17,8 @@ export interface Settlement {
   /** Asks the application about an operation in doubt; undefined when it does not know (yet). */
   readonly reconcile: (head: Head, answer: ReceivedAnswer | undefined) => Promise<DriveResult | undefined>;
 }
+
+const ask = async (onInDoubt: NonNullable<DriverOptions['onInDoubt']>, head: Head, answer: ReceivedAnswer | undefined): Promise<Reconciliation> => onInDoubt(head, answer);
 
 const omit = (answer: ReceivedAnswer, omitted: Omission, status = answer.meta.status): Answer => ({ meta: { ...answer.meta, status, omitted }, body: null });
 
@@ -95,7 +98,8 @@ export const createSettlement = (options: DriverOptions): Settlement => {
   const reconcile: Settlement['reconcile'] = async (head, answer) => {
     let verdict: Reconciliation | undefined;
     try {
-      verdict = await options.onInDoubt?.(head, answer);
+      // It may take its time, but not longer than the client lives.
+      verdict = options.onInDoubt && (await within({ clock: options.clock, ms: Infinity, expired: () => undefined, signal: options.closing }, ask(options.onInDoubt, head, answer)));
     } catch (error) {
       return { kind: 'in-doubt', head, answer, error };
     }

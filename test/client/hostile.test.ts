@@ -72,6 +72,28 @@ describe('what the application answers late or never', () => {
     expect((await stand.api.post('charges', charge)).status).toBe(201);
     await stand.api.close();
   });
+
+  const never = <T>(): Promise<T> => new Promise<T>(() => undefined);
+
+  it('a scope or a body that never comes costs totalTimeout at most, an abort ends the waiting, and nothing is begun', async () => {
+    const stand = bench([created()], { scope: never, totalTimeout: 1_000 });
+    expect(await failure(stand.api.post('charges', charge))).toMatchObject({ name: 'TimeoutError' });
+    expect(await failure(stand.api.post('charges', { body: new ReadableStream() }))).toMatchObject({ name: 'TimeoutError' });
+    const still = bench([created()], { scope: never, clock: virtualClock({ auto: false }) });
+    const abort = new AbortController();
+    const reason = new Error('left the page');
+    const told = failure(still.api.post('charges', { ...charge, signal: abort.signal }));
+    await settleDown(1);
+    abort.abort(reason);
+    expect(await told).toBe(reason);
+    expect([...stand.backing.heads, ...still.backing.heads]).toEqual([]);
+  });
+
+  it.each<[string, Parameters<typeof bench>[1]]>([['accept', { accept: never }], ['owns', { owns: never }], ['onInDoubt', { onInDoubt: never }]])('an %s that hangs holds up no close', async (_, options) => {
+    const { api } = bench([networkError(), Response.json({}, { status: 400 })], { totalTimeout: 30_000, ...options });
+    await failure(api.post('charges', charge));
+    await api.close();
+  });
 });
 
 describe('rule 11: what is not wanted any more', () => {
