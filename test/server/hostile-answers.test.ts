@@ -1,6 +1,10 @@
+import { once } from 'node:events';
+import { createServer, get } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { createDedup } from '../../src/server/index.js';
 import type { Handler } from '../../src/server/index.js';
+import { toNodeListener } from '../../src/server/adapters/node.js';
 import { memoryDedupStore } from '../../src/server/stores/memory.js';
 
 const request = (key?: string): Request => new Request('http://shop.test/charges', { method: 'POST', body: '{}', headers: key === undefined ? {} : { 'idempotency-key': key } });
@@ -35,4 +39,16 @@ describe('an answer that cannot be read is the end of its run all the same (dedu
 it('a network error of an unprotected handler passes through', async () => {
   const dedup = createDedup({ store: memoryDedupStore(), scope: () => 'acct_1', required: false });
   expect((await dedup.handle(request(), () => Response.error(), { name: 'charge' })).type).toBe('error');
+});
+
+it('a path that begins with two slashes stays a path, and names no other host', async () => {
+  const seen: string[] = [];
+  const server = createServer(toNodeListener(({ url }) => (seen.push(url), new Response())));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  const sent = get({ host: '127.0.0.1', port, path: '//evil.test/charges?a=1', headers: { host: 'shop.test' } });
+  await once(sent, 'response');
+  sent.destroy();
+  server.close();
+  expect(seen).toEqual(['http://shop.test//evil.test/charges?a=1']);
 });

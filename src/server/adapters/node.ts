@@ -26,7 +26,9 @@ const requestOf = (incoming: IncomingMessage, signal: AbortSignal): Request => {
   const scheme = 'encrypted' in socket && socket.encrypted ? 'https' : 'http';
   const hasBody = !BODILESS.has(method) && (headers['content-length'] ?? headers['transfer-encoding']) !== undefined;
   const body = hasBody ? { body: Readable.toWeb(incoming) as ReadableStream<Uint8Array>, duplex: 'half' } : {};
-  return new Request(new URL(url, `${scheme}://${headers.host ?? 'localhost'}`), { method, headers: headersOf(incoming), signal, ...body });
+  const base = `${scheme}://${headers.host ?? 'localhost'}`;
+  // Joined, not resolved: `//a/b` is a path here and would name another host there.
+  return new Request(url.startsWith('/') ? base + url : new URL(url, base), { method, headers: headersOf(incoming), signal, ...body });
 };
 
 const send = async (response: Response, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
