@@ -157,7 +157,10 @@ const createDispatch = (core: Core, declared: ReadonlySet<string>) => {
     if (!isDeclared || !isManaged(request, call, name)) return passThrough(request, call, init);
     try {
       const response = await perform(request, call, name || undefined, init);
-      call.info = () => infos.get(response) as OperationInfo | undefined;
+      const info = infos.get(response) as OperationInfo | undefined;
+      call.info = () => info;
+      // A 303, a 404 to a DELETE that was repeated, what `accept` calls a success: by its status alone ky would throw it.
+      if (call.manner === 'throw' && info?.state === 'succeeded' && !response.ok) Object.defineProperty(response, 'ok', { value: true });
       return response;
     } catch (error) {
       if (isSamekeyError(error)) call.info = () => error.operation;

@@ -337,3 +337,28 @@ it('an async listener that fails changes nothing, and ends no process', async ()
   process.off('unhandledRejection', note);
   expect(rejected).toEqual([]);
 });
+
+describe('rule 5: a success is none that a verb throws', () => {
+  const gone = Response.json({ code: 'not_found' }, { status: 404 });
+
+  it('a DELETE that meets 404 behind a lost answer', async () => {
+    const { api } = bench([networkError(), gone]);
+    const call = api.delete('charges/1', { operation: 'o' });
+    expect((await call).status).toBe(404);
+    expect(operationOf(call)).toMatchObject({ state: 'succeeded', assumed: true });
+    expect((await api.delete('charges/1', { operation: 'o' })).status).toBe(404);
+  });
+
+  it('a visible 303', async () => {
+    const { api } = bench([new Response(null, { status: 303, headers: { location: '/charges/1' } })]);
+    const response = await api.post('charges', charge);
+    expect([response.status, response.headers.get('location')]).toEqual([303, '/charges/1']);
+  });
+
+  it('what `accept` calls one; fetch gives it as it came', async () => {
+    const { api } = bench([Response.json({ id: 'ch_1' }, { status: 409 })], { accept: () => 'succeeded' });
+    expect(await api.post('charges', charge).json()).toEqual({ id: 'ch_1' });
+    const response = await api.fetch('https://api.test/charges', { method: 'POST', body: '{}', operation: 'p' });
+    expect([response.status, response.ok]).toEqual([409, false]);
+  });
+});
