@@ -20,12 +20,20 @@ const README_WORLD = `
 declare global {
   const session: { readonly userId: string };
   const order: { readonly id: string };
+  interface Charge { readonly id: string }
+  function showReceipt(charge: string): void;
   function showPending(): void;
+  function secret(name: string): Promise<string>;
+  function signedInUser(request: Request): Promise<string | undefined>;
+  function chargeCard(order: unknown): Promise<Charge>;
 }
 export {};
 `;
 
 const readme = (): string => readFileSync(join(ROOT, 'README.md'), 'utf8');
+
+/** What an app has beside samekey that tests with the mock, as the README shows. */
+const TEST_RUNNER = 'vitest';
 
 const readmeSnippets = (): string[] =>
   [...readme().matchAll(/^```ts\n(.*?)^```/gms)].map(([, code]) => code!);
@@ -58,7 +66,7 @@ describe('the packed tarball', () => {
     const bare = installPacked(Object.keys(dependencies));
     importedWithoutPeers = importAll(bare.folder);
     bare.remove();
-    consumer = installPacked([...Object.keys(dependencies), ...Object.keys(peerDependencies)]);
+    consumer = installPacked([...Object.keys(dependencies), ...Object.keys(peerDependencies), TEST_RUNNER]);
     imported = importAll(consumer.folder);
   });
   afterAll(() => consumer.remove());
@@ -128,5 +136,14 @@ describe('the packed tarball', () => {
       include: ['*.ts'],
     }));
     expect(run(folder, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder])).toEqual({ status: 0, output: '' });
+  });
+
+  test('the test with the mock, as the README shows it, passes', () => {
+    const folder = join(consumer.folder, 'mocked');
+    mkdirSync(folder);
+    const tests = readmeSnippets().filter(code => code.includes(`from '${TEST_RUNNER}'`));
+    tests.forEach((code, index) => writeFileSync(join(folder, `readme-${index}.test.ts`), code));
+    const { status, output } = run(folder, [join(ROOT, 'node_modules/vitest/vitest.mjs'), 'run', '--root', folder, '--reporter', 'tap']);
+    expect({ status, passed: output.match(/^\s+ok /gm)?.length, output }).toMatchObject({ status: 0, passed: 1 });
   });
 });
