@@ -22,6 +22,9 @@ export interface Engine {
   close(): void;
 }
 
+/** Between two notes of the highest time, each a page more to write. Key windows have minutes to spare. */
+const LATEST_STEP_MS = 1000;
+
 type Shelf = StoredHead['shelf'];
 
 const REF = 'client = ? AND scope = ? AND id = ?';
@@ -109,8 +112,9 @@ export const openEngine = (database: DatabaseSync, path: string, clock: Clock): 
 
   const raise = (writes: readonly RowWrite[], results: readonly RowResult[]): void => {
     const written = writes.reduce((most, { next }, at) => (next && results[at]?.kind === 'ok' ? Math.max(most, next.written_at) : most), 0);
-    if (written > latestKnown) raiseLatest.run(written);
-    latestKnown = Math.max(latestKnown, written);
+    if (written < latestKnown + LATEST_STEP_MS) return;
+    raiseLatest.run(written);
+    latestKnown = written;
   };
 
   const transaction = (writes: readonly RowWrite[], durability: Durability): RowResult[] => {
