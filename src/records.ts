@@ -94,6 +94,9 @@ interface Timekeeper {
   readonly isUntold: (time: number) => boolean;
 }
 
+/** How far the time that a store has noted may lag behind its newest head, ms; stores note it about once a second. */
+const LATEST_LAG_MS = 2_000;
+
 const timekeeper = (clock: Clock): Timekeeper => {
   const monotonic = (): number => clock.monotonic?.() ?? 0;
   let high = 0;
@@ -110,9 +113,9 @@ const timekeeper = (clock: Clock): Timekeeper => {
   return {
     now,
     saw: time => {
-      if (isAhead(time)) ahead = time;
+      if (isAhead(time)) ahead = time + LATEST_LAG_MS;
       // What this process writes itself is later than all that it found, so its own times are told apart.
-      high = Math.max(now(), time + (ahead === time ? 1 : 0));
+      high = Math.max(now(), isAhead(time) ? ahead + 1 : time);
     },
     isUntold: time => time <= ahead && isAhead(time),
   };

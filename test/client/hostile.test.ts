@@ -159,6 +159,22 @@ describe('rule 8: clocks that were wrong', () => {
     expect(corrected.transport.seen).toHaveLength(0);
   });
 
+  it('and it is in a store that notes the highest time once a second only', async () => {
+    const backing = memoryBacking();
+    const clock = virtualClock();
+    clock.shift(3 * DAY_MS);
+    const ahead = bench([networkError()], { backing, clock, retry: 0 });
+    await failure(ahead.api.post('charges', charge));
+    await ahead.api.close();
+    backing.latest -= 1_000;
+    clock.shift(-DAY_MS);
+    const corrected = bench([created()], { backing, clock });
+    await corrected.api.post('charges', { json: {} });
+    await clock.advance(5_000);
+    expect(await failure(corrected.api.post('charges', charge))).toMatchObject({ code: 'IN_DOUBT' });
+    expect(corrected.transport.seen).toHaveLength(1);
+  });
+
   it('what a process sends itself on such a store is resent: it has seen the time pass', async () => {
     const backing = memoryBacking();
     const clock = virtualClock();
