@@ -159,8 +159,9 @@ const createDispatch = (core: Core, declared: ReadonlySet<string>) => {
       const response = await perform(request, call, name || undefined, init);
       const info = infos.get(response) as OperationInfo | undefined;
       call.info = () => info;
-      // A 303, a 404 to a DELETE that was repeated, what `accept` calls a success: by its status alone ky would throw it.
-      if (call.manner === 'throw' && info?.state === 'succeeded' && !response.ok) Object.defineProperty(response, 'ok', { value: true });
+      // By the status alone ky would throw a 303, or a 404 to a DELETE that was repeated, and would pass a refusal that came with 200.
+      const ok = info?.state === 'succeeded' || (response.ok && info?.state !== 'rejected');
+      if (call.manner === 'throw' && ok !== response.ok) Object.defineProperty(response, 'ok', { value: ok });
       return response;
     } catch (error) {
       if (isSamekeyError(error)) call.info = () => error.operation;

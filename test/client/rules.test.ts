@@ -298,6 +298,16 @@ describe('rule 5: what an answer proves', () => {
     expect(await api.operations.get('o')).toMatchObject({ state: 'rejected' });
   });
 
+  it('a refusal that came with 200 is an HTTPError for the verbs, now and from the store, and the 200 as it came for fetch', async () => {
+    const { graphqlAccept } = await import('../../src/graphql.js');
+    const refused = (): Response => Response.json({ data: null, errors: [{ message: 'no' }] });
+    const { api, transport } = bench([refused], { accept: graphqlAccept });
+    for (let time = 0; time < 2; time += 1) expect(await failure(api.post('graphql', charge))).toMatchObject({ name: 'HTTPError', data: { errors: [{ message: 'no' }] } });
+    expect(transport.seen).toHaveLength(1);
+    const response = await api.fetch(`${ORIGIN}/graphql`, { method: 'POST', body: '{}' });
+    expect([response.status, response.ok, operationOf(response)?.state]).toEqual([200, true, 'rejected']);
+  });
+
   it('an answer that the server does not keep any more settles, and is omitted, not empty', async () => {
     const { api } = bench([networkError(), problem(409, 'idempotency_result_unavailable', { original_status: 201, safe_new_key: false })]);
     const error = await failure(api.post('charges', charge));
