@@ -93,6 +93,19 @@ const assertName = (options: { operation?: unknown }, where: string): void => {
   throw new TypeError(`A string \`operation\` in ${where} would make every call the same operation ("${options.operation}"). Pass it to the call, or pass a function of the request.`);
 };
 
+/** What attempts set themselves; all else that a caller gives to fetch goes along (a dispatcher, a cache mode). */
+const OWN_FETCH_OPTIONS: readonly string[] = [...OWN_CALL_OPTIONS, 'method', 'headers', 'body', 'duplex', 'signal', 'redirect', 'credentials', 'mode'];
+
+/** What ky has put into the Request, and attempts, which make their own, would lose. */
+const carriedBy = ({ cache, keepalive, referrerPolicy, integrity }: Request): RequestInit => ({
+  ...(cache && cache !== 'default' && { cache }),
+  ...(keepalive && { keepalive }),
+  ...(referrerPolicy && { referrerPolicy }),
+  ...(integrity && { integrity }),
+});
+
+const orNothing = (init: RequestInit): RequestInit | undefined => (Object.keys(init).length > 0 ? init : undefined);
+
 /** Decides for a request whether it gets a key, and performs it if so. */
 const createDispatch = (core: Core, declared: ReadonlySet<string>) => {
   const { settings, calls, records } = core;
@@ -141,7 +154,7 @@ const createDispatch = (core: Core, declared: ReadonlySet<string>) => {
     const [target, frozen] = await within({ clock: settings.clock, ms, expired, signal: request.signal }, ready);
     call.target = target;
     assertWanted(request);
-    const result = await calls.perform({ target, frozen, options, policy, init, signal: request.signal });
+    const result = await calls.perform({ target, frozen, options, policy, init: orNothing({ ...carriedBy(request), ...init }), signal: request.signal });
     if (result) return present(result, manner);
     const head = await records.get(target);
     if (head) return present({ kind: 'pending', head, reason: `no answer within totalTimeout (${policy.totalTimeout} ms)` }, manner);
@@ -206,7 +219,7 @@ const wrap = (core: Core, dispatch: Dispatch, instance: KyInstance, defaults: Ca
   };
   const fetch: Client['fetch'] = async (input, init = {}) => {
     const request = new Request(input, omit(init, OWN_CALL_OPTIONS));
-    return dispatch(request, { options: init as CallOptions, manner: 'respond', ...traitsOf(input, init) }, undefined);
+    return dispatch(request, { options: init as CallOptions, manner: 'respond', ...traitsOf(input, init) }, orNothing(omit(init, OWN_FETCH_OPTIONS)));
   };
   const { create, stop, retry } = instance;
   const rest = { create, stop, retry, extend, fetch, operations: core.operations, close: core.close, [Symbol.asyncDispose]: core.close };
@@ -232,7 +245,7 @@ export const createClient = (options: ClientOptions = {}): Client => {
   const kyOptions = { ...omit(options, OWN_CLIENT_OPTIONS), ...(timeout !== undefined && { timeout }), ...(totalTimeout !== undefined && { totalTimeout }), ...(retry !== undefined && { retry }) };
   const fetch = (input: Input, init: RequestInit & { samekey?: Call } = {}): Promise<Response> => {
     const { samekey, ...rest } = init;
-    const extra = Object.keys(rest).length > 0 ? rest : undefined;
+    const extra = orNothing(rest);
     return samekey ? dispatch(input as Request, samekey, extra) : core.settings.fetch(input as Request, extra);
   };
   return wrap(core, dispatch, ky.create({ ...kyOptions, fetch } as KyOptions), options.hooks ? { hooks: options.hooks } : {});

@@ -72,7 +72,10 @@ export const createCore = (settings: Settings, store: KeyStore, defaultOrigin: s
     ...(authorize && { authorize }),
     ...(onInDoubt && { onInDoubt: (head: Head, answer?: ReceivedAnswer) => onInDoubt(infoOf(head), answer && toResponse(answer, answer.headers)) }),
     defaults: [...new Headers(settings.headers as HeadersInit)].filter(([name]) => isCredential(name, secretHeaders)),
-    settled: tidy.count,
+    settled: (head: Head): void => {
+      parkedHere.delete(placeOf(head));
+      tidy.count();
+    },
     parked: (head: Head) => void parkedHere.add(placeOf(head)),
   };
   const driver = createDriver({ ...driverOptions, records });

@@ -62,8 +62,8 @@ export interface DriverOptions {
   readonly toAnswer: (response: Response) => Promise<Answer>;
   /** Credentials among the client's own default headers; a resumed request has no others. */
   readonly defaults: HeaderList;
-  /** Counts what was settled. */
-  readonly settled: () => void;
+  /** Hears of every head that is settled. */
+  readonly settled: (head: Head) => void;
 }
 
 /** What one drive has gone through. The one mutable thing of a drive. */

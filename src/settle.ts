@@ -73,7 +73,7 @@ export const createSettlement = (options: DriverOptions): Settlement => {
     const replayed = sent.outcome.kind === 'answer' && sent.outcome.meanings.has('replayed');
     if (replayed) events.replayed(run.head, 'server');
     events.settled(run.head, durable);
-    options.settled();
+    options.settled(run.head);
     return { kind: 'answered', head: run.head, answer, replayed, durable };
   };
 

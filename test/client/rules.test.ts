@@ -691,6 +691,17 @@ describe('the surface', () => {
     expect(await failure(idle.api.operations.result('o'))).toBeInstanceOf(OperationPendingError);
   });
 
+  it('gives to every attempt what the caller gave to fetch: a dispatcher, a cache mode', async () => {
+    const inits: (RequestInit | undefined)[] = [];
+    const steps = [busy, created()];
+    const fetch = async (_: Request, init?: RequestInit): Promise<Response> => (inits.push(init), (steps.shift() ?? created()).clone());
+    const { api } = bench([], { fetch });
+    const dispatcher = { agent: true };
+    await api.fetch(`${ORIGIN}/charges`, { method: 'POST', body: '{}', dispatcher, keepalive: true } as RequestInit);
+    await api.post('charges', { json: {}, cache: 'no-store', dispatcher } as object);
+    expect(inits).toEqual([{ dispatcher, keepalive: true }, { dispatcher, keepalive: true }, { dispatcher, cache: 'no-store' }]);
+  });
+
   it('says what happened when the time is over while a request is out', async () => {
     const { api } = bench(['hang'], { totalTimeout: 1_000 });
     const error = await failure(api.post('charges', charge));
