@@ -74,7 +74,8 @@ const operationOf = (key: string, at: number, request: ArrayBuffer, response: Ar
   const lease = { owner: `file:${key}`, until: time + 15_000 };
   const answer = { status: 201, statusText: 'Created', url, headers: [['content-type', 'application/json'], ...headers] };
   const begun = { ...kept, version: time, shelf: 'open' as const, due: time + 15_000, state: 'pending', lease, request, response: null };
-  const settled = { ...kept, version: time + 1, shelf: 'settled' as const, due: time + 86_400_000, state: 'succeeded', settledAt: time + 300, answer, request: null, response };
+  // A settled head keeps its answer, and nothing of what was sent.
+  const settled = { ...kept, snapshot: undefined, version: time + 1, shelf: 'settled' as const, due: time + 86_400_000, state: 'succeeded', settledAt: time + 300, answer, request: null, response };
   return { begun, settled };
 };
 
