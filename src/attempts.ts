@@ -1,12 +1,12 @@
 import type { ReceivedAnswer } from './answer.js';
 import { after } from './clock.js';
-import { startRun, type Drive, type DriveResult, type DriverOptions, type Run } from './drive.js';
+import { pendingOf, startRun, type Drive, type DriveResult, type DriverOptions, type Run } from './drive.js';
 import { ForeignScopeError, isSamekeyError } from './errors.js';
 import { isAnonymous, type Head, type HeaderList } from './operation.js';
 import { decide, isAmbiguous, type Decision, type History } from './retry.js';
 import { safeNewKey, type Sent } from './send.js';
 import { createSettlement, type Settlement } from './settle.js';
-import { within } from './within.js';
+import { timedOut, within } from './within.js';
 
 /** Drives claimed heads, with the key and the bytes that are in them. It cannot make a key: that is done before, once. */
 export interface Driver {
@@ -45,8 +45,7 @@ export const createDriver = (options: DriverOptions): Driver => {
   /** In time, because a flight that hangs keeps every later call of its name waiting, and `close` too. */
   const admitInTime = (run: Run): Promise<HeaderList> => {
     const { timeout: ms } = run.drive;
-    const expired = (): DOMException => new DOMException(`authorize or owns did not answer within ${ms} ms`, 'TimeoutError');
-    return within({ clock, ms, expired, signal: options.closing }, admit(run));
+    return within({ clock, ms, expired: timedOut(`authorize or owns did not answer within ${ms} ms`), signal: options.closing }, admit(run));
   };
 
   const renew = async (run: Run): Promise<void> => {
@@ -153,8 +152,7 @@ export const createDriver = (options: DriverOptions): Driver => {
     try {
       await clock.sleep(delay, idle);
     } catch {
-      if (!released) return pend(run, reason, delay);
-      return { kind: 'pending', head: run.head, reason, answer: run.last?.answer, error: run.last?.error };
+      return released ? pendingOf(run, reason) : pend(run, reason, delay);
     }
     return released ? reclaim(run).catch((error: unknown) => interrupted(run, error)) : undefined;
   };

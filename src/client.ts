@@ -8,7 +8,7 @@ import { OWN_CLIENT_OPTIONS, policyOf, settingsOf, type CallOptions, type Client
 import { infos, present, type Manner } from './present.js';
 import { freeze, type RequestTraits } from './snapshot.js';
 import { assertScope, type Target } from './target.js';
-import { within } from './within.js';
+import { timedOut, within } from './within.js';
 
 /** A verb of ky, with samekey's options. */
 export type Verb = <T>(url: Input, options?: CallOptions) => ResponsePromise<T>;
@@ -114,7 +114,7 @@ const createDispatch = (core: Core, declared: ReadonlySet<string>) => {
   const passThrough = (request: Request, call: Call, init: RequestInit | undefined): Promise<Response> => {
     if (call.manner === 'respond') return settings.fetch(request, init);
     const { timeout } = policyOf(call.options, settings.policy, false);
-    const expired = (): DOMException => new DOMException(`No answer within ${timeout} ms`, 'TimeoutError');
+    const expired = timedOut(`No answer within ${timeout} ms`);
     const late = new AbortController();
     const sending = settings.fetch(new Request(request, { signal: AbortSignal.any([request.signal, late.signal]) }), init);
     return within({ clock: settings.clock, ms: timeout, expired }, sending, reason => late.abort(reason));
@@ -148,7 +148,7 @@ const createDispatch = (core: Core, declared: ReadonlySet<string>) => {
     if (request.mode === 'no-cors') throw new TypeError('mode: "no-cors" hides every answer, so the operation could never be settled. Nothing was sent. Use CORS, or `operation: false`.');
     const policy = policyOf(options, settings.policy, true);
     const { totalTimeout: ms } = policy;
-    const expired = (): DOMException => new DOMException(`The scope or the body was not there within totalTimeout (${ms} ms). Nothing was sent.`, 'TimeoutError');
+    const expired = timedOut(`The scope or the body was not there within totalTimeout (${ms} ms). Nothing was sent.`);
     // Both are the caller's: they may take their time, or never come.
     const ready = Promise.all([call.target ?? targetOf(request, call, name), freeze(request, call, settings)]);
     const [target, frozen] = await within({ clock: settings.clock, ms, expired, signal: request.signal }, ready);
@@ -241,14 +241,12 @@ export const createClient = (options: ClientOptions = {}): Client => {
   const declared = declaredOrigins(options);
   const core = createCore(settingsOf(options), options.keystore ?? defaultStore(), [...declared][0] ?? '');
   const dispatch = createDispatch(core, declared);
-  const { timeout, totalTimeout, retry } = options;
-  const kyOptions = { ...omit(options, OWN_CLIENT_OPTIONS), ...(timeout !== undefined && { timeout }), ...(totalTimeout !== undefined && { totalTimeout }), ...(retry !== undefined && { retry }) };
   const fetch = (input: Input, init: RequestInit & { samekey?: Call } = {}): Promise<Response> => {
     const { samekey, ...rest } = init;
     const extra = orNothing(rest);
     return samekey ? dispatch(input as Request, samekey, extra) : core.settings.fetch(input as Request, extra);
   };
-  return wrap(core, dispatch, ky.create({ ...kyOptions, fetch } as KyOptions), options.hooks ? { hooks: options.hooks } : {});
+  return wrap(core, dispatch, ky.create({ ...omit(options, OWN_CLIENT_OPTIONS), fetch } as KyOptions), options.hooks ? { hooks: options.hooks } : {});
 };
 
 /**

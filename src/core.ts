@@ -40,7 +40,7 @@ export const createCore = (settings: Settings, store: KeyStore, defaultOrigin: s
   const flights = createFlights(clock);
   const records = createRecords({ ...settings, store, instance: newKey() });
   const send = createSend(settings);
-  const tidy = createTidy(records, settings.client);
+  const tidy = createTidy(records);
   users.set(store, (users.get(store) ?? 0) + 1);
 
   let device: Promise<string> | undefined;

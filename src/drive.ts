@@ -80,6 +80,9 @@ export interface Run {
   last: Sent | undefined;
 }
 
+/** The drive ends, the operation does not. */
+export const pendingOf = ({ head, last }: Run, reason: string): DriveResult => ({ kind: 'pending', head, reason, answer: last?.answer, error: last?.error });
+
 export const startRun = (drive: Drive): Run => {
   const { attempts, ambiguous, sawSuccess, lastSentAt } = drive.head;
   const progress: Progress = { attempts, ambiguous, sawSuccess, lastSentAt };

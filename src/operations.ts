@@ -4,8 +4,7 @@ import { OperationPendingError, SamekeyError, type OperationInfo } from './error
 import { infoOf, type Events } from './events.js';
 import { placeOf, type CallResult, type Flights } from './flights.js';
 import type { Reconciliation } from './drive.js';
-import type { Cursor } from './keystore/keystore.js';
-import { isMeta, isQuarantined, NO_ANSWER, type Answer, type Head, type PastGeneration, type State } from './operation.js';
+import { isQuarantined, NO_ANSWER, type Answer, type Head, type PastGeneration, type State } from './operation.js';
 import type { Settings } from './options.js';
 import { present } from './present.js';
 import { assertReadable, type Records } from './records.js';
@@ -120,13 +119,7 @@ export const createOperations = (options: OperationsOptions): Operations => {
 
   async function* heads(shelves: readonly ('open' | 'settled')[], scope?: string): AsyncGenerator<Head> {
     for (const shelf of shelves) {
-      for (let after: Cursor | undefined; ; ) {
-        const query = { client: settings.client, shelf, limit: PAGE, ...(scope !== undefined && { scope }), ...(after && { after }) };
-        const page: Head[] = await records.store.scan(query);
-        yield* page.filter(head => !isMeta(head));
-        after = page.at(-1);
-        if (!after || page.length < PAGE) break;
-      }
+      for await (const page of records.pages({ shelf, limit: PAGE, ...(scope !== undefined && { scope }) })) yield* page;
     }
   }
 

@@ -1,7 +1,7 @@
 import type { Clock } from './clock.js';
 import { StoreCorruptError, StoreFullError, StoreUnavailableError, isSamekeyError, type SamekeyError } from './errors.js';
-import type { Durability, HeadRef, KeyStore } from './keystore/keystore.js';
-import { HEAD_FORMAT, refOf, type Head, type Lease } from './operation.js';
+import type { Cursor, Durability, HeadRef, KeyStore, ScanQuery } from './keystore/keystore.js';
+import { HEAD_FORMAT, isMeta, refOf, type Head, type Lease } from './operation.js';
 import { transition, written, type Context, type OperationEvent } from './transitions.js';
 import { WINDOW_MARGIN_MS, isWindowOver } from './window.js';
 
@@ -32,13 +32,14 @@ export interface Applied {
 
 /** The store as the client sees it: heads, transitions and time. The only place that writes. */
 export interface Records {
-  readonly store: KeyStore<Head>;
   readonly context: () => Context;
   /** Wall time that does not go back: the highest that this process or the store has seen, moved on by the monotonic clock. */
   readonly now: () => number;
   /** A lease of this client, from now. */
   readonly lease: () => Promise<Lease>;
   get(ref: HeadRef): Promise<Head | undefined>;
+  /** A shelf of this client, page by page, without the rows that are no operations. A page ends where `limit` heads were read. */
+  pages(query: Omit<ScanQuery, 'client' | 'after'>): AsyncGenerator<Head[]>;
   /** Makes a head where there is none. `done: false` brings the one that was there first. */
   begin(head: NewHead): Promise<Applied>;
   /** Does what the table of transitions allows: on the newest version of the head, or, where that would take it from whoever wrote first, on this one only. */
@@ -143,7 +144,7 @@ const createQuota = ({ store, client, maxUnsettled }: Pick<RecordsOptions, 'stor
 };
 
 export const createRecords = (options: RecordsOptions): Records => {
-  const { store: anyStore, clock, instance, lease: leaseMs, retention, nameRetention } = options;
+  const { store: anyStore, client, clock, instance, lease: leaseMs, retention, nameRetention } = options;
   const quota = createQuota(options);
   const store = anyStore as unknown as KeyStore<Head>;
   const time = timekeeper(clock);
@@ -172,7 +173,6 @@ export const createRecords = (options: RecordsOptions): Records => {
   const isOwn = (head: Head): boolean => head.lease?.owner.endsWith(`#${instance}`) === true;
 
   return {
-    store: { ...store, scan: query => guard(store.scan(query)) },
     context,
     now: time.now,
     isOwn,
@@ -181,6 +181,14 @@ export const createRecords = (options: RecordsOptions): Records => {
     get: async ref => {
       await open();
       return guard(store.get(ref));
+    },
+    pages: async function* (query) {
+      for (let after: Cursor | undefined; ; ) {
+        const page: Head[] = await guard(store.scan({ ...query, client, ...(after && { after }) }));
+        yield page.filter(head => !isMeta(head));
+        after = page.at(-1);
+        if (!after || page.length < query.limit) return;
+      }
     },
     begin: async head => {
       await open();

@@ -3,9 +3,8 @@ import { isOffline } from './calls.js';
 import type { OperationInfo } from './errors.js';
 import { infoOf, type Events } from './events.js';
 import { placeOf, type CallResult, type Flights } from './flights.js';
-import type { Cursor } from './keystore/keystore.js';
 import { createLanes } from './lanes.js';
-import { isAnonymous, isMeta, isQuarantined, type Head } from './operation.js';
+import { isAnonymous, isQuarantined, type Head } from './operation.js';
 import type { Settings } from './options.js';
 import type { Records } from './records.js';
 import { fingerprintOf } from './snapshot.js';
@@ -67,7 +66,7 @@ export interface ResumerOptions {
 export type Resume = (options?: ResumeOptions) => Promise<ResumeReport>;
 
 export const createResumer = ({ settings, records, flights, driver, events, closing, owns, parkedHere }: ResumerOptions): Resume => {
-  const { client: name, policy, profile } = settings;
+  const { policy, profile } = settings;
   const lanes = createLanes(PER_ORIGIN);
 
   const doubt = async (head: Head, reason: string): Promise<Head> => {
@@ -113,8 +112,7 @@ export const createResumer = ({ settings, records, flights, driver, events, clos
       return driver.drive({ head: claimed, policy, timeout: policy.timeout, ...interest });
     });
     const result = await flight.join(closing, policy.totalTimeout);
-    const now = (result && 'head' in result ? result.head : undefined) ?? (await records.get(head)) ?? head;
-    return now;
+    return (result && 'head' in result ? result.head : undefined) ?? (await records.get(head)) ?? head;
   };
 
   /** Drives one pending head, if nothing forbids it. */
@@ -147,17 +145,6 @@ export const createResumer = ({ settings, records, flights, driver, events, clos
     return [stateFate(now), now];
   };
 
-  /** Open heads, page by page; the settled ones are never read. */
-  async function* openHeads(): AsyncGenerator<Head> {
-    for (let after: Cursor | undefined; ; ) {
-      const page: Head[] = await records.store.scan({ client: name, shelf: 'open', limit: PAGE, ...(after && { after }) });
-      yield* page;
-      const last = page.at(-1);
-      if (!last || page.length < PAGE) return;
-      after = last;
-    }
-  }
-
   const pass = async (options: ResumeOptions): Promise<ResumeReport> => {
     const fates = Object.fromEntries(FATES.map(fate => [fate, []])) as unknown as Record<Fate, OperationInfo[]>;
     const dues: number[] = [];
@@ -170,14 +157,17 @@ export const createResumer = ({ settings, records, flights, driver, events, clos
       const due = fate === 'busy' ? records.now() + BUSY_MS : now.nextAttemptAt;
       if (due !== undefined) dues.push(due);
     };
-    await records.lease(); // opens the store, so that its failure is told before anything is read
-    for await (const head of openHeads()) {
-      if (closing.aborted) break;
-      if (isMeta(head)) continue;
+    const setOff = async (head: Head): Promise<void> => {
+      if (closing.aborted) return;
       if (visits.size >= IN_HAND) await Promise.race(visits);
       // One that cannot be visited keeps none of the others from it.
       const done = call(head).catch((error: unknown) => void failures.push(error)).finally(() => visits.delete(done));
       visits.add(done);
+    };
+    await records.lease(); // opens the store, so that its failure is told before anything is read
+    for await (const page of records.pages({ shelf: 'open', limit: PAGE })) {
+      for (const head of page) await setOff(head);
+      if (closing.aborted) break;
     }
     await Promise.all(visits);
     if (failures.length > 0) throw failures[0];

@@ -3,7 +3,7 @@ import type { Clock } from './clock.js';
 import type { Head, HeaderList } from './operation.js';
 import { hasOwnCode, meaningsOf, type Meaning, type Profile } from './profiles/profile.js';
 import type { Acceptance, AnswerOutcome, Outcome } from './retry.js';
-import { within } from './within.js';
+import { timedOut, within } from './within.js';
 
 /** The network: `fetch`, or what stands for it. */
 export type Fetch = (request: Request, init?: RequestInit) => Promise<Response>;
@@ -145,7 +145,7 @@ export const createSend = ({ clock, profile, fetch, accept, storedRefusals }: Se
 
   const transfer = (attempt: Attempt): Promise<ReceivedAnswer> => {
     const { timeout: ms, signal } = attempt;
-    const expired = (): DOMException => new DOMException(`No answer within ${ms} ms`, 'TimeoutError');
+    const expired = timedOut(`No answer within ${ms} ms`);
     const controller = new AbortController();
     return within({ clock, ms, expired, signal }, exchange(attempt, controller.signal).then(receive), reason => controller.abort(reason));
   };
@@ -154,7 +154,7 @@ export const createSend = ({ clock, profile, fetch, accept, storedRefusals }: Se
   const judgeInTime = (answer: ReceivedAnswer, attempt: Attempt, ask: Accept | undefined): Promise<AnswerOutcome> => {
     if (!ask) return judge(answer, attempt, ask);
     const { timeout: ms, signal } = attempt;
-    const expired = (): DOMException => new DOMException(`accept did not answer within ${ms} ms`, 'TimeoutError');
+    const expired = timedOut(`accept did not answer within ${ms} ms`);
     return within({ clock, ms, expired, signal }, judge(answer, attempt, ask));
   };
 

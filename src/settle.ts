@@ -1,5 +1,5 @@
 import type { ReceivedAnswer } from './answer.js';
-import type { DriveResult, DriverOptions, Reconciliation, Run } from './drive.js';
+import { pendingOf, type DriveResult, type DriverOptions, type Reconciliation, type Run } from './drive.js';
 import { atGeneration, isAnonymous, NO_ANSWER, type Answer, type Head, type Omission, type Parking, type Refusal, type State } from './operation.js';
 import type { Applied } from './records.js';
 import type { Sent } from './send.js';
@@ -59,7 +59,7 @@ export const createSettlement = (options: DriverOptions): Settlement => {
 
   const pend: Settlement['pend'] = async (run, reason, delay, parked) => {
     await letGo(run, delay === undefined ? undefined : records.now() + delay, parked);
-    return run.lost ? { kind: 'lost', head: run.head } : { kind: 'pending', head: run.head, reason, answer: run.last?.answer, error: run.last?.error };
+    return run.lost ? { kind: 'lost', head: run.head } : pendingOf(run, reason);
   };
 
   const conclude = async (run: Run, sent: Sent, answer: ReceivedAnswer, state: State, write: () => Promise<Applied>): Promise<DriveResult> => {

@@ -1,5 +1,4 @@
-import type { Cursor } from './keystore/keystore.js';
-import { isMeta, isQuarantined, type Head } from './operation.js';
+import { isQuarantined, type Head } from './operation.js';
 import type { Records } from './records.js';
 
 /** Settled heads that one round looks at. */
@@ -15,7 +14,7 @@ export interface Tidy {
   readonly run: () => Promise<void>;
 }
 
-export const createTidy = (records: Records, client: string): Tidy => {
+export const createTidy = (records: Records): Tidy => {
   let settled = 0;
   let running: Promise<void> | undefined;
 
@@ -27,12 +26,8 @@ export const createTidy = (records: Records, client: string): Tidy => {
 
   /** Page by page, each head once: those that must stay, unreadable ones say, would be met again for ever. */
   const run = async (): Promise<void> => {
-    const dueBy = records.now();
-    for (let after: Cursor | undefined; ; ) {
-      const heads: Head[] = await records.store.scan({ client, shelf: 'settled', dueBy, limit: ROUND, ...(after && { after }) });
-      await Promise.all(heads.filter(head => !isMeta(head) && !isQuarantined(head)).map(drop));
-      after = heads.at(-1);
-      if (!after || heads.length < ROUND) return;
+    for await (const page of records.pages({ shelf: 'settled', dueBy: records.now(), limit: ROUND })) {
+      await Promise.all(page.filter(head => !isQuarantined(head)).map(drop));
     }
   };
 

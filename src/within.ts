@@ -10,6 +10,12 @@ export interface Bounds {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** The error of a time-out, as the platform names it; made only when the time is over, because its stack costs. */
+export const timedOut =
+  (message: string): (() => DOMException) =>
+  () =>
+    new DOMException(message, 'TimeoutError');
+
 /**
  * Waits for work, which goes on, no longer than a time and a signal allow.
  *
