@@ -1,10 +1,7 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
 import { chromium, firefox, type Page } from 'playwright';
 import { launchOptions } from '../../test/browsers.js';
 import type { Round, Timing } from './indexeddb-page.js';
+import { serveScript } from '../../test/support/script-page.js';
 
 /**
  * Durable begin + settle of the IndexedDB key store against idb-keyval's set() + update() in one browser, in interleaved
@@ -20,20 +17,6 @@ const CASES = [
   { concurrency: 16, total: 320, goal: 3 },
   { concurrency: 128, total: 640, goal: 5 },
 ] as const;
-
-const servePage = async (): Promise<{ readonly url: string; close(): void }> => {
-  const bundle = await build({
-    entryPoints: [fileURLToPath(new URL('./indexeddb-page.ts', import.meta.url))],
-    bundle: true,
-    format: 'esm',
-    target: 'es2023',
-    write: false,
-  });
-  const page = `<!doctype html><title>bench</title><script type="module">${bundle.outputFiles[0]?.text ?? ''}</script>`;
-  const server = createServer((_request, response) => response.setHeader('content-type', 'text/html').end(page));
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, close: () => server.close() };
-};
 
 const measure = (page: Page, round: Round): Promise<Timing> =>
   page.evaluate(given => (globalThis as unknown as { run(round: Round): Promise<Timing> }).run(given), round);
@@ -63,7 +46,7 @@ const compare = async (page: Page, { concurrency, total, goal }: (typeof CASES)[
 
 const name = process.argv[2] === 'firefox' ? 'firefox' : 'chromium';
 const rounds = Number(process.argv[3] ?? ROUNDS);
-const server = await servePage();
+const server = await serveScript(new URL('./indexeddb-page.ts', import.meta.url));
 const browser = await (name === 'firefox' ? firefox : chromium).launch(launchOptions(name));
 try {
   const page = await browser.newPage();

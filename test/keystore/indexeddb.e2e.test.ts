@@ -1,35 +1,18 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
 import { chromium, firefox, type Browser, type BrowserContext, type Page } from 'playwright';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { launchOptions } from '../browsers.js';
 import { startBrowser } from '../support/browser-session.js';
 import type { Shop } from './indexeddb-page.js';
-
-const servePage = async () => {
-  const bundle = await build({
-    entryPoints: [fileURLToPath(new URL('./indexeddb-page.ts', import.meta.url))],
-    bundle: true,
-    format: 'esm',
-    target: 'es2023',
-    write: false,
-  });
-  const html = `<!doctype html><title>shop</title><script type="module">${bundle.outputFiles[0]?.text ?? ''}</script>`;
-  const server = createServer((_request, response) => response.setHeader('content-type', 'text/html').end(html));
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, close: () => server.close() };
-};
+import { serveScript } from '../support/script-page.js';
 
 const call = <Name extends keyof Shop>(page: Page, name: Name, ...args: Parameters<Shop[Name]>): Promise<Awaited<ReturnType<Shop[Name]>>> =>
   page.evaluate(([method, given]) => (globalThis as unknown as { shop: Record<string, (...list: unknown[]) => unknown> }).shop[method]?.(...given), [name as string, args as unknown[]] as const) as never;
 
 describe.each(['chromium', 'firefox'] as const)('two pages of one origin in %s', name => {
-  let server: Awaited<ReturnType<typeof servePage>>;
+  let server: Awaited<ReturnType<typeof serveScript>>;
   let browser: Browser;
   let context: BrowserContext;
   let pages: readonly [Page, Page];
@@ -41,7 +24,7 @@ describe.each(['chromium', 'firefox'] as const)('two pages of one origin in %s',
   };
 
   beforeAll(async () => {
-    server = await servePage();
+    server = await serveScript(new URL('./indexeddb-page.ts', import.meta.url));
     browser = await (name === 'chromium' ? chromium : firefox).launch(launchOptions(name));
   });
   afterAll(async () => {
@@ -84,8 +67,8 @@ describe.each(['chromium', 'firefox'] as const)('two pages of one origin in %s',
 
 describe.each(['chromium', 'firefox'] as const)('a page in %s', name => {
   it('loses nothing that was acknowledged when the browser is killed', async () => {
-    const server = await servePage();
-    onTestFinished(() => void server.close());
+    const server = await serveScript(new URL('./indexeddb-page.ts', import.meta.url));
+    onTestFinished(() => server.close());
     const browser = await startBrowser(name);
     onTestFinished(() => browser.close());
     const page = await browser.open(server.url);
@@ -100,7 +83,7 @@ describe.each(['chromium', 'firefox'] as const)('a page in %s', name => {
 // The quota is set through Chromium's own protocol, and the files are laid out as in its profile folder.
 describe('a page in chromium', () => {
   const start = async () => {
-    const server = await servePage();
+    const server = await serveScript(new URL('./indexeddb-page.ts', import.meta.url));
     const profile = mkdtempSync(join(tmpdir(), 'samekey-indexeddb-'));
     let context: BrowserContext | undefined;
     const open = async (): Promise<Page> => {
