@@ -1,7 +1,8 @@
 import type { Profile } from '../profiles/profile.js';
 import { readUpTo } from './bytes.js';
-import type { Outcome } from './engine.js';
+
 import type { HeaderList, StoredAnswer } from './record.js';
+import type { Outcome } from './run.js';
 
 /** Belong to one connection, one moment or one caller; a replay has its own, or must not have them. */
 const NOT_STORED: ReadonlySet<string> = new Set([

@@ -16,5 +16,13 @@ export class LeaseLostError extends SamekeyError<'LEASE_LOST'> {
   }
 }
 
+/** The handler asked for the transaction that records its answer, and the store has none. */
+export class NoTransactionError extends SamekeyError<'NO_TRANSACTION'> {
+  override readonly name: string = 'NoTransactionError';
+  constructor(message: string, options?: SamekeyErrorOptions) {
+    super('NO_TRANSACTION', message, options);
+  }
+}
+
 /** By its code, because it may come from another copy of the package. */
 export const isRetryable = (error: unknown): boolean => (error as { code?: unknown } | null | undefined)?.code === 'RETRYABLE';

@@ -8,7 +8,7 @@ import type { PurgeOptions, PurgeReport } from './store.js';
 /** How an operator ends doubt. `answer` is what a repeat gets; without it, that the request was executed (200). */
 export type Verdict = 'not-applied' | 'applied' | { readonly answer: Response };
 
-export interface Dedup {
+export interface Dedup<Tx = unknown> {
   /**
    * Executes a request once per key and answers every repeat of it. The handler is not tied to the client: it runs to
    * its end when the client is gone, and its answer is stored. CORS and authorisation belong around this call, so that
@@ -17,8 +17,8 @@ export interface Dedup {
    * It rejects only with what `scope`, reading the body, or an unprotected handler throws; what a handler throws under a
    * key becomes a 500.
    */
-  handle(request: Request, handler: Handler<Response>, options: HandleOptions): Promise<Response>;
-  handle(request: Request, handler: Handler, options: HandleOptions): Promise<Response | undefined>;
+  handle(request: Request, handler: Handler<Response, Tx>, options: HandleOptions): Promise<Response>;
+  handle(request: Request, handler: Handler<Response | undefined, Tx>, options: HandleOptions): Promise<Response | undefined>;
   /** Ends doubt about a key. False when there is none. */
   resolve(owner: KeyOwner, verdict: Verdict): Promise<boolean>;
   /** Keeps the table small; call it now and then, from wherever you run such work. Expiry does not depend on it. */
@@ -34,15 +34,15 @@ const storedFor = async (verdict: Exclude<Verdict, 'not-applied'>): Promise<Stor
 };
 
 /** Makes the dedup layer of an HTTP server, or of a mock of one. */
-export const createDedup = (options: DedupOptions): Dedup => {
+export const createDedup = <Tx = never>(options: DedupOptions<Tx>): Dedup<Tx> => {
   const settings = settingsOf(options);
   const { store, retention, keyRetention } = settings;
   const engine = createEngine({ ...settings, recover: settings.recover });
-  const pipeline: Pipeline = { settings, engine };
-  const handle = (request: Request, handler: Handler, handleOptions: HandleOptions): Promise<Response | undefined> =>
+  const pipeline: Pipeline<Tx> = { settings, engine };
+  const handle = (request: Request, handler: Handler<Response | undefined, Tx>, handleOptions: HandleOptions): Promise<Response | undefined> =>
     handleRequest(pipeline, request, handler, handleOptions);
   return {
-    handle: handle as Dedup['handle'],
+    handle: handle as Dedup<Tx>['handle'],
     async resolve({ scope, name, key }, verdict) {
       const resolution: Resolution =
         verdict === 'not-applied' ? { to: 'retryable', keyRetention } : { to: 'completed', answer: await storedFor(verdict), retention, keyRetention };

@@ -1,13 +1,14 @@
 export { createDedup, type Dedup, type Verdict } from './http.js';
 export type { HandleOptions, Handler, HandlerContext } from './handler.js';
 export type { DedupEvents, DedupOptions, KeyOwner } from './options.js';
-export { createEngine, type Decision, type Engine, type EngineOptions, type Outcome, type Recover, type RecordedAs, type Run } from './engine.js';
+export { createEngine, type Engine, type EngineRequest } from './engine.js';
+export type { Decision, EngineOptions, Outcome, Recover, RecordedAs, Run, Work } from './run.js';
 export { withCors, type CorsOptions } from './cors.js';
-export { LeaseLostError, RetryableError } from './errors.js';
+export { LeaseLostError, NoTransactionError, RetryableError } from './errors.js';
 export type { Refusal, RefusalCode } from './refusal.js';
 export { claimRecord, renewRecord, resolveRecord, settleRecord, tidyRecord } from './record.js';
 export type {
   BodyOmission, Change, Claim, ClaimResult, DedupRecord, Effects, HeaderList, Hold, RecordRef, RecordState, Resolution, Settlement, StoredAnswer, Tidied,
 } from './record.js';
-export type { DedupStore, Journal, OwnedDedupStore, PurgeOptions, PurgeReport } from './store.js';
+export type { DedupStore, Ending, Entered, Entry, Journal, OwnedDedupStore, PurgeOptions, PurgeReport } from './store.js';
 export { isChange, rowStore, type Rows } from './row-store.js';

@@ -34,7 +34,7 @@ export const insist = async <T>(clock: Clock, call: () => Promise<T>): Promise<T
 };
 
 /** Keeps a hold by renewing it at a third of its lease. `lease` in ms. */
-export const keepLease = (store: DedupStore, clock: Clock, hold: Hold, lease: number): Lease => {
+export const keepLease = (store: Pick<DedupStore, 'renew'>, clock: Clock, hold: Hold, lease: number): Lease => {
   const lost = new AbortController();
   const ended = new AbortController();
   let effectStarted = false;

@@ -3,9 +3,10 @@ import { fingerprint as fingerprintV1, type FingerprintInput } from '../fingerpr
 import { newKey } from '../key.js';
 import { ietf } from '../profiles/ietf.js';
 import type { Profile } from '../profiles/profile.js';
-import type { Recover, RecordedAs } from './engine.js';
+
 import type { Effects } from './record.js';
 import type { Refusal } from './refusal.js';
+import type { Recover, RecordedAs } from './run.js';
 import type { DedupStore } from './store.js';
 
 /** Whose keys these are, and at which endpoint. */
@@ -28,8 +29,8 @@ export interface DedupEvents {
   readonly failed?: ((error: unknown, call: { readonly name: string; readonly key: string | undefined }) => void) | undefined;
 }
 
-export interface DedupOptions {
-  readonly store: DedupStore;
+export interface DedupOptions<Tx = never> {
+  readonly store: DedupStore<Tx>;
   /**
    * Whose key it is: the tenant, user or account that the request was authenticated for. Never the text of a
    * credential, which changes when it is renewed. Undefined or '' refuses the request: nobody shares keys with strangers.
@@ -49,6 +50,8 @@ export interface DedupOptions {
   readonly strict?: boolean | undefined;
   /** What a second run would do after a worker died. @default 'external' */
   readonly effects?: Effects | undefined;
+  /** Whether what a refused request (an answer of 400 and more) did in its transaction is kept. @default false */
+  readonly commitOnError?: boolean | undefined;
   /** ms that a run holds its key without a sign of life; renewed at a third of it. @default 30_000 */
   readonly lease?: number | undefined;
   /** ms from completion for which the answer is replayed. @default 86_400_000 */
@@ -79,7 +82,7 @@ export interface DedupOptions {
 }
 
 /** All options with their defaults; `recover` stays optional. */
-export type DedupSettings = { readonly [Name in keyof Omit<DedupOptions, 'recover'>]-?: Exclude<DedupOptions[Name], undefined> } & Pick<DedupOptions, 'recover'>;
+export type DedupSettings<Tx = never> = { readonly [Name in keyof Omit<DedupOptions, 'recover'>]-?: Exclude<DedupOptions<Tx>[Name], undefined> } & Pick<DedupOptions, 'recover'>;
 
 /** Longer than most handlers, so that a renewal or two may get lost; shorter than a user's patience after a crash. */
 const LEASE_MS = 30_000;
@@ -90,7 +93,7 @@ const MIB = 1_048_576;
 const reportFailure: DedupEvents['failed'] = (error, { name, key }) => console.error(`The handler of "${name}" failed under key "${key ?? ''}".`, error);
 
 /** Fills in the defaults. */
-export const settingsOf = ({ store, scope, ...options }: DedupOptions): DedupSettings => {
+export const settingsOf = <Tx>({ store, scope, ...options }: DedupOptions<Tx>): DedupSettings<Tx> => {
   const profile = options.profile ?? ietf;
   const retention = options.retention ?? DAY_MS;
   return {
@@ -103,6 +106,7 @@ export const settingsOf = ({ store, scope, ...options }: DedupOptions): DedupSet
     required: options.required ?? profile.keyRequired,
     strict: options.strict ?? false,
     effects: options.effects ?? 'external',
+    commitOnError: options.commitOnError ?? false,
     lease: options.lease ?? LEASE_MS,
     retention,
     keyRetention: Math.max(options.keyRetention ?? retention, retention),

@@ -2,18 +2,25 @@ import type { FingerprintInput } from '../fingerprint.js';
 import { frame } from '../key.js';
 import { outcomeOf, replayOf, withHeaders } from './answer.js';
 import { readRequestBody } from './bytes.js';
-import type { Decision, Engine, Outcome, Run } from './engine.js';
+import { effectsTransaction } from './effects.js';
+import type { Engine } from './engine.js';
 import { isRetryable } from './errors.js';
 import { unprotected, type HandleOptions, type Handler } from './handler.js';
 import { readKey } from './key-header.js';
 import type { DedupSettings, KeyOwner } from './options.js';
 import type { Effects, HeaderList } from './record.js';
 import { marksOf, refusalOf, refusalResponse, type Mark, type Refusal } from './refusal.js';
+import type { Decision, Outcome, Run } from './run.js';
 
 /** What all steps of a request need. */
-export interface Pipeline {
-  readonly settings: DedupSettings;
-  readonly engine: Engine;
+export interface Pipeline<Tx> {
+  readonly settings: DedupSettings<Tx>;
+  readonly engine: Engine<Tx>;
+}
+
+/** What a step needs that runs nothing. */
+interface Reporting {
+  readonly settings: Omit<DedupSettings, 'store'>;
 }
 
 interface Call {
@@ -21,22 +28,24 @@ interface Call {
   readonly key: string | undefined;
 }
 
+type AnyHandler<Tx> = Handler<Response | undefined, Tx>;
+
 /** Headers that a page may read across origins. */
 const EXPOSED = 'Idempotent-Replayed, Idempotency-Status, Retry-After, Location, Stripe-Should-Retry';
 
 const exposing = (request: Request): HeaderList => (request.headers.has('origin') ? [['Access-Control-Expose-Headers', EXPOSED]] : []);
 
 /** The scope of the record: whose key it is and, as a rule, at which endpoint. */
-export const recordScope = ({ perEndpoint }: DedupSettings, scope: string, name: string): string => frame(perEndpoint ? [scope, name] : [scope]);
+export const recordScope = ({ perEndpoint }: Pick<DedupSettings, 'perEndpoint'>, scope: string, name: string): string => frame(perEndpoint ? [scope, name] : [scope]);
 
 // Observers never change what a client gets.
-const fail = ({ settings }: Pipeline, error: unknown, call: Call): void => {
+const fail = ({ settings }: Reporting, error: unknown, call: Call): void => {
   try {
     settings.on.failed?.(error, call);
   } catch {}
 };
 
-const tell = async <E extends Call>(pipeline: Pipeline, listener: ((event: E) => void | Promise<void>) | undefined, event: E): Promise<void> => {
+const tell = async <E extends Call>(pipeline: Reporting, listener: ((event: E) => void | Promise<void>) | undefined, event: E): Promise<void> => {
   try {
     await listener?.(event);
   } catch (error) {
@@ -44,17 +53,28 @@ const tell = async <E extends Call>(pipeline: Pipeline, listener: ((event: E) =>
   }
 };
 
-const marked = ({ settings }: Pipeline, request: Request, response: Response, mark: Mark): Response =>
+const marked = ({ settings }: Reporting, request: Request, response: Response, mark: Mark): Response =>
   withHeaders(response, [...marksOf(settings.profile, mark, response.status), ...exposing(request)]);
 
-const refuse = async (pipeline: Pipeline, request: Request, { name, key }: Call, refusal: Refusal): Promise<Response> => {
+const refuse = async (pipeline: Reporting, request: Request, { name, key }: Call, refusal: Refusal): Promise<Response> => {
   const { profile, on } = pipeline.settings;
   await tell(pipeline, on.refused, { name, key, refusal });
   return withHeaders(refusalResponse(profile, refusal), exposing(request));
 };
 
-const bypass = async (pipeline: Pipeline, request: Request, handler: Handler, name: string, mark?: Mark): Promise<Response | undefined> => {
-  const response = await handler(request, unprotected(name));
+/** Runs a handler that no key protects. Its transaction, if it asks for one, ends as it would under a key. */
+const bypass = async <Tx>(pipeline: Pipeline<Tx>, request: Request, handler: AnyHandler<Tx>, name: string, mark?: Mark): Promise<Response | undefined> => {
+  const { store, commitOnError } = pipeline.settings;
+  const effects = effectsTransaction(store);
+  let response: Response | undefined;
+  try {
+    response = await handler(request, unprotected(name, () => effects.open()));
+  } catch (error) {
+    await effects.rollBack();
+    throw error;
+  }
+  if (response && response.type !== 'error' && (response.status < 400 || commitOnError)) await effects.commit(async () => {});
+  else await effects.rollBack();
   return response && mark ? marked(pipeline, request, response, mark) : response;
 };
 
@@ -71,12 +91,12 @@ const fingerprintInput = (request: Request, body: Uint8Array<ArrayBuffer>, ident
 };
 
 /** Runs the handler and says what its answer means for the key. */
-const work = async (pipeline: Pipeline, request: Request, handler: Handler, owner: KeyOwner, run: Run): Promise<Outcome<Response | undefined>> => {
+const work = async <Tx>(pipeline: Pipeline<Tx>, request: Request, handler: AnyHandler<Tx>, owner: KeyOwner, run: Run<Tx>): Promise<Outcome<Response | undefined>> => {
   const { profile, maxAnswerBytes, mayStore } = pipeline.settings;
   const storing = { stores: profile.stores, maxAnswerBytes, mayStore };
   const { signal, attempt } = run;
   try {
-    const response = await handler(request, { ...owner, attempt, signal, effectStarted: () => run.effectStarted() });
+    const response = await handler(request, { ...owner, attempt, signal, effectStarted: () => run.effectStarted(), transaction: () => run.transaction() });
     return response ? await outcomeOf(response, storing) : { kind: 'not-admitted', value: undefined };
   } catch (error) {
     if (profile.stores !== 'all' || isRetryable(error)) throw error;
@@ -85,7 +105,7 @@ const work = async (pipeline: Pipeline, request: Request, handler: Handler, owne
   }
 };
 
-const respond = async (pipeline: Pipeline, request: Request, owner: KeyOwner, decision: Decision<Response | undefined>): Promise<Response | undefined> => {
+const respond = async (pipeline: Reporting, request: Request, owner: KeyOwner, decision: Decision<Response | undefined>): Promise<Response | undefined> => {
   const { maxRetryAfter, on } = pipeline.settings;
   const refusal = refusalOf(decision, maxRetryAfter);
   if (refusal) return refuse(pipeline, request, owner, refusal);
@@ -100,7 +120,7 @@ const respond = async (pipeline: Pipeline, request: Request, owner: KeyOwner, de
 };
 
 /** From the key on: the body is read, the engine decides, the handler gets a request of its own that no client can abort. */
-const execute = async (pipeline: Pipeline, request: Request, handler: Handler, owner: KeyOwner, effects: Effects): Promise<Response | undefined> => {
+const execute = async <Tx>(pipeline: Pipeline<Tx>, request: Request, handler: AnyHandler<Tx>, owner: KeyOwner, effects: Effects): Promise<Response | undefined> => {
   const { settings, engine } = pipeline;
   const body = await readRequestBody(request, settings.maxRequestBytes);
   if (!body) return refuse(pipeline, request, owner, { code: 'idempotency_request_too_large' });
@@ -119,7 +139,7 @@ const execute = async (pipeline: Pipeline, request: Request, handler: Handler, o
 };
 
 /** One request, from its key header to its answer. */
-export const handleRequest = async (pipeline: Pipeline, request: Request, handler: Handler, { name, effects }: HandleOptions): Promise<Response | undefined> => {
+export const handleRequest = async <Tx>(pipeline: Pipeline<Tx>, request: Request, handler: AnyHandler<Tx>, { name, effects }: HandleOptions): Promise<Response | undefined> => {
   const { settings } = pipeline;
   const sent = readKey(settings.profile, request.headers, settings.strict);
   const keyless = { name, key: undefined };

@@ -22,6 +22,9 @@ export interface StoredAnswer {
   readonly omitted?: BodyOmission;
 }
 
+/** `leaseUntil` of a row that a transaction holds. */
+export const NO_LEASE = 0;
+
 /** One row of the dedup table. All times are ms on the store's clock. */
 export interface DedupRecord extends RecordRef {
   readonly state: RecordState;
@@ -31,6 +34,7 @@ export interface DedupRecord extends RecordRef {
   /** Grows with every claim, so that a stale owner can change nothing. */
   readonly fence: number;
   readonly attempts: number;
+  /** {@link NO_LEASE}: the lock of a transaction is what holds the key, and its effects end with it. */
   readonly leaseUntil: number;
   /** The handler has announced that an effect may happen from now on. */
   readonly effectStarted: boolean;
@@ -60,6 +64,8 @@ export interface Claim extends RecordRef {
   readonly keyRetention: number;
   readonly effects: Effects;
   readonly onExpired: 'fresh' | 'refuse';
+  /** When the key says that it was made, ms since 1970 on its maker's clock. With `onExpired: 'refuse'` an old one is refused even where no row is left. */
+  readonly keyMadeAt?: number | undefined;
 }
 
 /** The right to run, as long as nobody has a higher fence. */
@@ -99,6 +105,13 @@ type Row = DedupRecord | undefined;
 // Unknown never becomes fresh: a run that has no end, or whose end nobody knows, does not expire.
 const isExpired = (row: DedupRecord, now: number): boolean =>
   (row.state === 'completed' || row.state === 'retryable') && row.keyExpiresAt <= now;
+
+/**
+ * What a row is to one who holds its lock: a transaction that still counted would hold the lock itself, so it was rolled
+ * back, and unless it announced an effect elsewhere nothing has happened.
+ */
+export const unlocked = (row: DedupRecord): DedupRecord =>
+  row.state === 'in_progress' && row.leaseUntil === NO_LEASE && !row.effectStarted ? { ...row, state: 'retryable' } : row;
 
 const algorithmOf = (fingerprint: string): string => fingerprint.slice(0, fingerprint.lastIndexOf(':'));
 
@@ -148,9 +161,18 @@ const claimIn: Record<RecordState, (row: DedupRecord, claim: Claim, now: number)
   indeterminate: ({ operationRef }) => ({ result: { kind: 'indeterminate', operationRef } }),
 };
 
+/** ms by which the clock that made a key may be behind the store's. */
+const KEY_CLOCK_TOLERANCE = 300_000;
+
+const isForgotten = ({ onExpired, keyMadeAt = Infinity, keyRetention }: Claim, now: number): boolean =>
+  onExpired === 'refuse' && keyMadeAt + keyRetention + KEY_CLOCK_TOLERANCE <= now;
+
 /** One claim. The order is the contract: expiry, then the fingerprint, then the state. */
 export const claimRecord = (row: Row, claim: Claim, now: number): Change<ClaimResult> => {
-  if (row === undefined) return begin(row, claim, now);
+  if (row === undefined) {
+    if (!isForgotten(claim, now)) return begin(row, claim, now);
+    return { result: { kind: 'key-expired', originalStatus: undefined, operationRef: claim.operationRef } };
+  }
   if (isExpired(row, now)) {
     if (claim.onExpired === 'fresh') return begin(row, claim, now);
     return { result: { kind: 'key-expired', originalStatus: row.answer?.status, operationRef: row.operationRef } };

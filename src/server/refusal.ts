@@ -1,5 +1,5 @@
 import type { Profile, RefusalStyle } from '../profiles/profile.js';
-import type { Decision } from './engine.js';
+import type { Decision } from './run.js';
 import type { HeaderList } from './record.js';
 
 interface Wording {

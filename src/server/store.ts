@@ -20,12 +20,32 @@ export interface PurgeReport {
   readonly more: boolean;
 }
 
+/** What a run in a transaction comes to. */
+export interface Ending<T> {
+  readonly value: T;
+  readonly settlement: Settlement;
+  /** Whether what was done in the transaction stays; the settlement does in any case. */
+  readonly keep: boolean;
+}
+
+/** The right to run that a transaction has, as long as it lasts. */
+export interface Entry<Tx> {
+  readonly tx: Tx;
+  readonly fence: number;
+  readonly attempt: number;
+  readonly operationRef: string;
+  /** Notes, outside of the transaction, that an effect elsewhere may happen from now on. */
+  startEffect(): Promise<void>;
+}
+
+export type Entered<T> = { readonly kind: 'ended'; readonly ending: Ending<T>; readonly operationRef: string } | Exclude<ClaimResult, { kind: 'won' }>;
+
 /**
  * A dedup table. Every method is one atomic step whose meaning is the function of the same name in `record.ts`; a store
  * over plain rows gets them from `rowStore`, one with a query language may say them in it. All times are the store's
  * own: callers give durations only. A method rejects when the store cannot be reached, and may then have been done.
  */
-export interface DedupStore {
+export interface DedupStore<Tx = never> {
   claim(claim: Claim): Promise<ClaimResult>;
   /** Extends the lease by `lease` ms from now. False: somebody else holds the key, or nobody. */
   renew(hold: Hold, lease: number, effectStarted: boolean): Promise<boolean>;
@@ -36,6 +56,17 @@ export interface DedupStore {
   get(ref: RecordRef): Promise<DedupRecord | undefined>;
   /** Never removes a run that may still go on, nor, without being told so, one whose end is unknown. */
   purge(options?: PurgeOptions): Promise<PurgeReport>;
+  /**
+   * Runs `work` in a transaction of the store's database; `settle` is part of it, so that effects and record are committed
+   * together. Absent where the store has no transactions.
+   */
+  transact?<T>(work: (tx: Tx, settle: DedupStore['settle']) => Promise<T>): Promise<T>;
+  /**
+   * Claims, runs and settles in one transaction, which holds the key by a lock instead of a lease. Present only in the
+   * modes that work so. It rejects when the transaction was rolled back, or when nobody knows whether it was committed;
+   * `get` tells afterwards.
+   */
+  enter?<T>(claim: Claim, work: (entry: Entry<Tx>) => Promise<Ending<T>>): Promise<Entered<T>>;
 }
 
 /** An ordered list that lives as long as the rows do. */

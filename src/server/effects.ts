@@ -1,0 +1,65 @@
+import { NoTransactionError } from './errors.js';
+import type { DedupStore } from './store.js';
+
+/** A transaction that opens when it is first asked for, and stays open until the run that asked says how it ends. */
+export interface EffectsTransaction<Tx> {
+  readonly opened: boolean;
+  open(): Promise<Tx>;
+  /** Commits after `last`, which runs inside; rolls back, and rejects with its error, when that rejects. */
+  commit(last: (settle: DedupStore['settle']) => Promise<void>): Promise<void>;
+  /** Never rejects: what is not committed is rolled back, by a lost connection too. */
+  rollBack(): Promise<void>;
+}
+
+const ROLLED_BACK = Symbol('rolled back on purpose');
+
+const noTransaction = (): NoTransactionError =>
+  new NoTransactionError('This dedup store has no transactions. Take a store on the SQL database that your effects are in, or call effectStarted() before an effect.');
+
+type Last = (settle: DedupStore['settle']) => Promise<void>;
+
+interface Deferred<T> {
+  readonly promise: Promise<T>;
+  readonly resolve: (value: T | PromiseLike<T>) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+const deferred = <T>(): Deferred<T> => {
+  let settle!: Omit<Deferred<T>, 'promise'>;
+  const promise = new Promise<T>((resolve, reject) => (settle = { resolve, reject }));
+  return { promise, ...settle };
+};
+
+/** The transaction of one run. */
+export const effectsTransaction = <Tx>(store: DedupStore<Tx>): EffectsTransaction<Tx> => {
+  const end = deferred<Last>();
+  let transaction: { readonly tx: Promise<Tx>; readonly done: Promise<void> } | undefined;
+
+  const begin = (): { tx: Promise<Tx>; done: Promise<void> } => {
+    const opened = deferred<Tx>();
+    const done = store.transact
+      ? store.transact(async (tx, settle) => {
+          opened.resolve(tx);
+          const last = await end.promise;
+          await last(settle);
+        })
+      : Promise.reject(noTransaction());
+    done.catch(opened.reject);
+    return { tx: opened.promise, done };
+  };
+
+  return {
+    get opened() {
+      return transaction !== undefined;
+    },
+    open: () => (transaction ??= begin()).tx,
+    async commit(last) {
+      end.resolve(last);
+      await transaction?.done;
+    },
+    async rollBack() {
+      end.resolve(() => Promise.reject(ROLLED_BACK));
+      await transaction?.done.catch(() => {});
+    },
+  };
+};

@@ -1,0 +1,106 @@
+import { timedOut, within } from '../within.js';
+import { isContention } from './contention.js';
+import { isRetryable } from './errors.js';
+import { insist } from './lease.js';
+import type { Claim } from './record.js';
+import { decisionOf, failedBy, keepsEffects, RECORDED, settlementOf, type Decision, type EngineOptions, type Run, type Work } from './run.js';
+import type { DedupStore, Ending, Entered, Entry } from './store.js';
+
+type Enter<Tx> = NonNullable<DedupStore<Tx>['enter']>;
+
+/** How the handler ended: what it threw is heard by its caller only after the settlement is committed. */
+type Finished<T> = { readonly value: T } | { readonly error: unknown };
+
+/** What is known of one try to run in a transaction. */
+interface Progress<T> {
+  fence: number | undefined;
+  effectStarted: boolean;
+  /** Where the work has ended, whatever became of its transaction. */
+  ending: Ending<Finished<T>> | undefined;
+}
+
+/** ms before each further try of a transaction that the database gave up. Contention passes quickly or not at all. */
+const RERUNS_MS: readonly number[] = [5, 20, 50, 100, 250];
+
+/** ms that the note of an effect may take. It needs a second connection while the first is held, so a pool may never give it one. */
+const NOTE_TIMEOUT = 10_000;
+
+const noConnection = (): DOMException =>
+  timedOut('effectStarted() needs a connection beside that of the transaction and got none in 10 s. Make the pool larger than the number of runs at once.')();
+
+// The lock is the lease here: it lasts as long as the transaction, and cannot be lost before it.
+const never = new AbortController().signal;
+
+const runOf = <T, Tx>({ clock }: EngineOptions<Tx>, { scope, key }: Claim, entry: Entry<Tx>, progress: Progress<T>): Run<Tx> => ({
+  scope, key,
+  attempt: entry.attempt,
+  fence: entry.fence,
+  signal: never,
+  async effectStarted() {
+    // From here on in any case: a note that seems to have failed may stand.
+    progress.effectStarted = true;
+    await within({ clock, ms: NOTE_TIMEOUT, expired: noConnection }, entry.startEffect());
+  },
+  transaction: async () => entry.tx,
+});
+
+/** Runs the handler inside the transaction, and says what is to be committed. */
+const finish = async <T, Tx>(options: EngineOptions<Tx>, claim: Claim, entry: Entry<Tx>, progress: Progress<T>, work: Work<T, Tx>): Promise<Ending<Finished<T>>> => {
+  try {
+    const outcome = await work(runOf(options, claim, entry, progress));
+    return { value: { value: outcome.value }, settlement: settlementOf(outcome, progress.effectStarted, options), keep: keepsEffects(outcome, options) };
+  } catch (error) {
+    // The database gave the transaction up: nothing can be written in it any more, and all of it may run again.
+    if (isContention(error)) throw error;
+    const settlement = settlementOf(failedBy(error), progress.effectStarted && !isRetryable(error), options);
+    return { value: { error }, settlement, keep: false };
+  }
+};
+
+const executed = <T>({ value: finished, settlement }: Ending<Finished<T>>, operationRef: string): Decision<T> => {
+  if ('error' in finished) throw finished.error;
+  return { kind: 'executed', value: finished.value, record: RECORDED[settlement.to], operationRef };
+};
+
+/** The transaction failed after its work had ended: the record tells whether it was committed all the same. */
+const recall = async <T, Tx>({ store, clock }: EngineOptions<Tx>, claim: Claim, { ending, fence }: Progress<T>, error: unknown): Promise<Decision<T>> => {
+  if (!ending || 'error' in ending.value) throw ending && 'error' in ending.value ? ending.value.error : error;
+  const row = await insist(clock, () => store.get(claim));
+  if (row?.owner === claim.owner && row.fence === fence && row.state === ending.settlement.to) return executed(ending, row.operationRef);
+  throw error;
+};
+
+type Try<T> = { readonly decision: Decision<T> } | { readonly rolledBack: unknown };
+
+const tryOnce = async <T, Tx>(options: EngineOptions<Tx>, enter: Enter<Tx>, claim: Claim, work: Work<T, Tx>): Promise<Try<T>> => {
+  const progress: Progress<T> = { fence: undefined, effectStarted: false, ending: undefined };
+  const workWithin = async (entry: Entry<Tx>): Promise<Ending<Finished<T>>> => {
+    progress.fence = entry.fence;
+    progress.ending = await finish(options, claim, entry, progress, work);
+    return progress.ending;
+  };
+  let entered: Entered<Finished<T>>;
+  try {
+    entered = await enter(claim, workWithin);
+  } catch (error) {
+    const mayRunAgain = progress.fence === undefined || (isContention(error) && !progress.effectStarted);
+    if (mayRunAgain) return { rolledBack: error };
+    return { decision: await recall(options, claim, progress, error) };
+  }
+  return { decision: entered.kind === 'ended' ? executed(entered.ending, entered.operationRef) : decisionOf(entered) };
+};
+
+/**
+ * Claims, runs and settles in one transaction of the store. When the database gives it up (deadlock, serialization
+ * failure) it is run again, unless an effect elsewhere was announced. Rejects with what `work` threw, and with what a
+ * commit failed with when the record does not show it.
+ */
+export const runInTransaction = async <T, Tx>(options: EngineOptions<Tx>, enter: Enter<Tx>, claim: Claim, work: Work<T, Tx>): Promise<Decision<T>> => {
+  for (const delay of RERUNS_MS) {
+    const tried = await tryOnce(options, enter, claim, work);
+    if ('decision' in tried) return tried.decision;
+    await options.clock.sleep(delay);
+  }
+  const last = await tryOnce(options, enter, claim, work);
+  return 'decision' in last ? last.decision : { kind: 'unavailable', cause: last.rolledBack };
+};
