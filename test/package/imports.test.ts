@@ -36,6 +36,8 @@ const VIOLATIONS = [
   ['src/server/probe-3.ts', `import './stores/memory.js';`, 'no-restricted-imports'],
   ['src/server/stores/probe.ts', `import './memory.js';`, 'no-restricted-imports'],
   ['src/server/adapters/probe.ts', `import 'node:http';`, 'no-restricted-imports'],
+  ['src/sql/probe-1.ts', `import 'pg';`, 'no-restricted-imports'],
+  ['src/sql/probe-2.ts', `import '../server/store.js';`, 'no-restricted-imports'],
   ['src/msw/probe-1.ts', `import 'ky';`, 'no-restricted-imports'],
   ['src/msw/probe-2.ts', `import '../client.js';`, 'no-restricted-imports'],
   ['src/testing/probe-1.ts', `import 'ky';`, 'no-restricted-imports'],
@@ -49,6 +51,7 @@ const ALLOWED = [
   ['src/keystore/indexeddb-fine.ts', `import './indexeddb-rows.js'; import '../indexeddb.js'; import 'idb-keyval';`],
   ['src/keystore/file/fine.ts', `import 'node:sqlite'; import '../keystore.js'; import '../../errors.js';`],
   ['src/server/adapters/node.ts', `import 'node:http'; import '../http.js';`],
+  ['src/sql/fine.ts', `import './database.js'; import '../clock.js';`],
   ['src/msw/fine.ts', `import 'msw'; import '../server/index.js';`],
 ] as const;
 
@@ -113,7 +116,7 @@ describe('the import graph', () => {
     expect(foreign).toEqual([]);
   });
 
-  test.each(['server', 'msw', 'testing'])('nothing under %s reaches ky, types included', layer => {
+  test.each(['server', 'sql', 'msw', 'testing'])('nothing under %s reaches ky, types included', layer => {
     const entries = sourceFiles().filter(file => file.startsWith(`${layer}/`));
     expect(entries).not.toEqual([]);
     expect(entries.map(entry => reach(graph, entry).get('ky')).filter(Boolean)).toEqual([]);

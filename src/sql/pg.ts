@@ -1,0 +1,89 @@
+import type { SqlDatabase, SqlExecutor } from './database.js';
+import { isolationClause } from './isolation.js';
+
+interface PgResult {
+  readonly rows: Readonly<Record<string, unknown>>[];
+  readonly rowCount: number | null;
+  readonly command: string;
+}
+
+/** A client of `pg`, as much of it as statements need. */
+export interface PgClient {
+  query(text: string, values?: unknown[]): Promise<PgResult>;
+}
+
+/** A client that a pool lends. */
+export interface PgPoolClient extends PgClient {
+  release(error?: Error | boolean): void;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  removeListener(event: 'error', listener: (error: Error) => void): unknown;
+}
+
+/** A pool of `pg`, or of a package that copies it. */
+export interface PgPool extends PgClient {
+  connect(): Promise<PgPoolClient>;
+}
+
+/** What a pool lends, from the first of the overloads of `connect`. */
+type ClientOf<Pool extends PgPool> = Pool extends { connect: { (): Promise<infer Client>; (callback: never): void } }
+  ? Client
+  : Awaited<ReturnType<Pool['connect']>>;
+
+const executorOn = (client: PgClient): SqlExecutor => ({
+  async query(text, values) {
+    const { rows, rowCount } = await client.query(text, values && [...values]);
+    return { rows, changed: rowCount ?? 0 };
+  },
+});
+
+/** PostgreSQL answers COMMIT with success when a failed statement has made it roll back instead; only the tag tells. */
+const commit = async (client: PgClient): Promise<void> => {
+  const { command } = await client.query('COMMIT');
+  if (command !== 'ROLLBACK') return;
+  const message = 'The transaction was rolled back instead of committed, because a statement in it had failed. Let that failure reject the work, or put a savepoint before the statement.';
+  throw Object.assign(new Error(message), { code: '25P02' });
+};
+
+/** Says how the connection was lost, if it was. A client on loan without a listener would end the process with that. */
+const watch = (client: PgPoolClient): { readonly lost: () => Error | undefined; readonly end: () => void } => {
+  let lost: Error | undefined;
+  const listener = (error: Error): void => void (lost ??= error);
+  client.on('error', listener);
+  return { lost: () => lost, end: () => client.removeListener('error', listener) };
+};
+
+/** Undefined when it worked, and the connection is as good as new. */
+const rollback = (client: PgClient): Promise<Error | undefined> => client.query('ROLLBACK').then(() => undefined, (error: Error) => error);
+
+/**
+ * A database from a pool of `pg`, or statements on a client of yours, in whatever transaction it is. `Tx` is the client
+ * that the pool lends. Listen to the pool's `error` event, as every user of `pg` has to: an idle connection that breaks
+ * ends the process otherwise.
+ *
+ * @example const database = fromPg(new Pool({ connectionString }));
+ */
+export function fromPg<Pool extends PgPool>(pool: Pool): SqlDatabase<ClientOf<Pool>>;
+export function fromPg(client: PgClient): SqlExecutor;
+export function fromPg(source: PgClient & Partial<PgPool>): SqlExecutor {
+  const transaction: SqlDatabase<PgPoolClient>['transaction'] = async (work, { isolation } = {}) => {
+    const begin = `BEGIN${isolationClause(isolation)}`;
+    const client = await (source as PgPool).connect();
+    const connection = watch(client);
+    let broken: Error | undefined;
+    try {
+      await client.query(begin);
+      const result = await work(executorOn(client), client);
+      // What broke it says more than that it is broken.
+      if (connection.lost()) throw connection.lost() as Error;
+      await commit(client);
+      return result;
+    } catch (error) {
+      broken = await rollback(client);
+      throw error;
+    } finally {
+      connection.end();
+      client.release(connection.lost() ?? broken);
+    }
+  };
+  return Object.assign(executorOn(source), { transaction });
+}

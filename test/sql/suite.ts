@@ -1,0 +1,29 @@
+import { afterAll, beforeAll, beforeEach, describe } from 'vitest';
+import { breakFacts } from './facts/breaks.js';
+import { statementFacts } from './facts/statements.js';
+import { transactionFacts } from './facts/transactions.js';
+import { TABLE, type SqlSubject } from './subject.js';
+
+/** What a subject is opened with, and how it is closed. */
+export interface OpenSubject<Tx> {
+  readonly subject: SqlSubject<Tx>;
+  close(): Promise<void>;
+}
+
+/** Runs all facts about a `SqlDatabase` on one driver. */
+export const describeSqlDatabase = <Tx>(name: string, open: () => Promise<OpenSubject<Tx>>): void =>
+  describe(`${name} as a SqlDatabase`, () => {
+    let opened: OpenSubject<Tx>;
+    beforeAll(async () => {
+      opened = await open();
+      for (const statement of TABLE[opened.subject.dialect]) await opened.subject.database.query(statement);
+    });
+    beforeEach(async () => {
+      await opened.subject.database.query('DELETE FROM item');
+    });
+    afterAll(() => opened.close());
+    const subject = (): SqlSubject<Tx> => opened.subject;
+    describe('statements', () => statementFacts(subject));
+    describe('transactions', () => transactionFacts(subject));
+    describe('when something breaks', () => breakFacts(subject));
+  });

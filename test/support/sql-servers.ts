@@ -1,0 +1,59 @@
+import { createConnection } from 'mysql2/promise';
+import { Client } from 'pg';
+import { newKey } from '../../src/key.js';
+
+/** Where a database is, in the words of `pg`, `postgres` and `mysql2`. */
+export interface Place {
+  readonly host: string;
+  readonly port: number;
+  readonly user: string;
+  readonly password: string;
+  readonly database: string;
+}
+
+/** A database of its own, with nothing in it. */
+export interface TestDatabase extends Place {
+  /** Ends whoever is still connected. */
+  drop(): Promise<void>;
+}
+
+const freshName = (): string => `samekey_${newKey().replaceAll('-', '')}`;
+
+/** From a URL in the environment, so that other servers than the machine's can be tested. */
+const placeOf = (variable: string, standard: string): Place => {
+  const { hostname, port, username, password, pathname } = new URL(process.env[variable] ?? standard);
+  return { host: hostname, port: Number(port), user: username, password: decodeURIComponent(password), database: pathname.slice(1) };
+};
+
+const onPostgres = async (place: Place, statement: string): Promise<void> => {
+  const client = new Client(place);
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
+};
+
+export const createPostgresDatabase = async (): Promise<TestDatabase> => {
+  const server = placeOf('SAMEKEY_POSTGRES', 'postgres://postgres:postgres@127.0.0.1:5432/postgres');
+  const database = freshName();
+  await onPostgres(server, `CREATE DATABASE ${database}`);
+  return { ...server, database, drop: () => onPostgres(server, `DROP DATABASE ${database} WITH (FORCE)`) };
+};
+
+const onMysql = async (place: Place, statement: string): Promise<void> => {
+  const connection = await createConnection({ ...place });
+  try {
+    await connection.query(statement);
+  } finally {
+    await connection.end();
+  }
+};
+
+export const createMysqlDatabase = async (): Promise<TestDatabase> => {
+  const server = placeOf('SAMEKEY_MYSQL', 'mysql://root:@127.0.0.1:3306/mysql');
+  const database = freshName();
+  await onMysql(server, `CREATE DATABASE ${database} CHARACTER SET utf8mb4`);
+  return { ...server, database, drop: () => onMysql(server, `DROP DATABASE ${database}`) };
+};
