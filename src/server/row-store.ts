@@ -1,5 +1,5 @@
 import { claimRecord, renewRecord, resolveRecord, settleRecord, tidyRecord, type Change, type DedupRecord, type RecordRef, type Tidied } from './record.js';
-import type { DedupStore, PurgeReport } from './store.js';
+import { PURGE_LIMIT, type DedupStore, type PurgeReport } from './store.js';
 
 /** What a table of plain rows must be able to do. The functions it is given are pure: it may call them again when it has to start over. */
 export interface Rows {
@@ -12,9 +12,6 @@ export interface Rows {
 
 /** Whether tidying touches the row. */
 export const isChange = ({ kind }: Tidied): boolean => kind !== 'kept' && kind !== 'in-doubt';
-
-/** Bounds how long one purge keeps the table busy. */
-const PURGE_LIMIT = 1000;
 
 const report = (tidied: readonly Tidied[], limit: number): PurgeReport => {
   const count = (kind: Tidied['kind']): number => tidied.filter(one => one.kind === kind).length;

@@ -1,5 +1,8 @@
 import type { Claim, ClaimResult, DedupRecord, Hold, RecordRef, Resolution, Settlement } from './record.js';
 
+/** Rows of one purge, where nothing else is said: it bounds how long that keeps the table busy. */
+export const PURGE_LIMIT = 1000;
+
 export interface PurgeOptions {
   /** Most rows to change in one call. @default 1000 */
   readonly limit?: number | undefined;
@@ -30,7 +33,8 @@ export interface Ending<T> {
 
 /** The right to run that a transaction has, as long as it lasts. */
 export interface Entry<Tx> {
-  readonly tx: Tx;
+  /** The transaction, for the handler's own statements. */
+  open(): Promise<Tx>;
   readonly fence: number;
   readonly attempt: number;
   readonly operationRef: string;

@@ -41,7 +41,7 @@ const runOf = <T, Tx>({ clock }: EngineOptions<Tx>, { scope, key }: Claim, entry
     progress.effectStarted = true;
     await within({ clock, ms: NOTE_TIMEOUT, expired: noConnection }, entry.startEffect());
   },
-  transaction: async () => entry.tx,
+  transaction: () => entry.open(),
 });
 
 /** Runs the handler inside the transaction, and says what is to be committed. */

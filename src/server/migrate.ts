@@ -1,0 +1,52 @@
+import { readFile } from 'node:fs/promises';
+import type { SqlDatabase, SqlExecutor } from '../sql/database.js';
+
+/** A database that has a schema of ours. */
+export type SchemaDialect = 'postgres' | 'mysql' | 'sqlite';
+
+export interface MigrateOptions {
+  /** Name of the table, as given to the store. @default 'idempotency_keys' */
+  readonly table?: string | undefined;
+}
+
+const TABLE = 'idempotency_keys';
+const NAME = /^[A-Za-z_]\w*(\.[A-Za-z_]\w*)?$/;
+
+/** Of all migrations of ours at once; two CREATE TABLE IF NOT EXISTS at the same moment can fail with a unique violation. */
+const MIGRATION_LOCK = 7_264_893_105_771_201n;
+
+const withoutSchema = (name: string): string => name.slice(name.indexOf('.') + 1);
+
+/** The schema of the dedup table as SQL, from the files that the package ships in `schema/`. */
+export const schemaOf = async (dialect: SchemaDialect, { table = TABLE }: MigrateOptions = {}): Promise<string> => {
+  if (!NAME.test(table)) throw new TypeError(`"${table}" is not a name for a table. Use letters, digits and _, as in ${TABLE} or shop.${TABLE}.`);
+  const text = await readFile(new URL(`../../schema/${dialect}.sql`, import.meta.url), 'utf8');
+  // The name of an index belongs to the schema of its table and cannot be written with it.
+  return text.replaceAll(/(INDEX IF NOT EXISTS )?\bidempotency_keys/g, (_match, index?: string) => (index === undefined ? table : index + withoutSchema(table)));
+};
+
+const statementsOf = (text: string): string[] =>
+  text
+    .replaceAll(/--.*$/gm, '')
+    .split(';')
+    .map(statement => statement.trim())
+    .filter(statement => statement !== '');
+
+const runAll = async (on: SqlExecutor, statements: readonly string[]): Promise<void> => {
+  for (const statement of statements) await on.query(statement);
+};
+
+/**
+ * Makes the tables that a SQL dedup store needs, where they are not there. It may be called at every start, by many
+ * processes at once. If your deployments have migrations of their own, take the SQL of `schemaOf` into them instead.
+ *
+ * @example await migrate(fromPg(pool), 'postgres');
+ */
+export const migrate = async (database: SqlDatabase, dialect: SchemaDialect, options: MigrateOptions = {}): Promise<void> => {
+  const statements = statementsOf(await schemaOf(dialect, options));
+  if (dialect !== 'postgres') return runAll(database, statements);
+  return database.transaction(async on => {
+    await on.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
+    await runAll(on, statements);
+  });
+};

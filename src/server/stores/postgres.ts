@@ -1,0 +1,59 @@
+import type { Isolation, SqlDatabase } from '../../sql/database.js';
+import { join, raw, sql } from '../../sql/statement.js';
+import type { DedupStore } from '../store.js';
+import type { Dialect } from './sql/dialect.js';
+import type { SqlMode } from './sql/mode.js';
+import { sqlDedupStore } from './sql/store.js';
+import { tableOf } from './sql/table.js';
+
+export interface PostgresDedupStoreOptions {
+  /**
+   * How runs hold their key: `tx` where the handler's effects are in this database, `lease` where they are elsewhere,
+   * `single-tx` where duplicates shall wait for the first run instead of hearing 409. @default 'tx'
+   */
+  readonly mode?: SqlMode | undefined;
+  /** Name of the table, `schema.table` too. `migrate` makes it. @default 'idempotency_keys' */
+  readonly table?: string | undefined;
+  /** Of the transactions that handlers run in. @default the database's own. `single-tx` is always 'read committed' */
+  readonly isolation?: Isolation | undefined;
+  /** `single-tx` only: ms that a duplicate waits for the first run before it gets 409. @default 2_000 */
+  readonly lockTimeout?: number | undefined;
+}
+
+const LOCK_TIMEOUT_MS = 2_000;
+
+const columns = (row: Readonly<Record<string, unknown>>): ReturnType<typeof raw> => raw(Object.keys(row).join(', '));
+
+const dialect: Dialect = {
+  placeholders: 'numbered',
+  quote: '"',
+  now: raw('floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint'),
+  time: ms => sql`to_timestamp(${ms}::float8 / 1000)`,
+  later: ms => sql`clock_timestamp() + ${ms}::float8 * interval '1 millisecond'`,
+  millis: column => sql`floor(extract(epoch FROM ${column}) * 1000)::bigint`,
+  // clock_timestamp() changes within a statement, so that no index can serve it.
+  past: column => raw(`${column} <= now()`),
+  insert: (table, row) => sql`INSERT INTO ${table} (${columns(row)}) VALUES (${join(Object.values(row))}) ON CONFLICT (scope, id_key) DO NOTHING`,
+  duplicate: new Set(),
+  upsert: (table, row) =>
+    sql`INSERT INTO ${table} (${columns(row)}) VALUES (${join(Object.values(row))}) ON CONFLICT (scope, id_key) DO UPDATE SET ${join(Object.keys(row).map(name => raw(`${name} = excluded.${name}`)))}`,
+  among: refs => sql`(scope, id_key) IN (${join(refs.map(({ scope, key }) => sql`(${scope}, ${key})`))})`,
+  skipLocked: raw('FOR UPDATE OF k SKIP LOCKED'),
+  insertWaits: false,
+  lockTimeout: {
+    set: ms => raw(`SET LOCAL lock_timeout = ${Math.trunc(ms)}`),
+    reset: raw('SET LOCAL lock_timeout TO DEFAULT'),
+    exceeded: new Set(['55P03']),
+  },
+};
+
+/**
+ * A dedup table in PostgreSQL 12 or newer. Its clock is the database's, so that neither the clocks nor the time zones of
+ * the processes matter.
+ *
+ * @example const store = postgresDedupStore(fromPg(pool));
+ */
+export const postgresDedupStore = <Tx>(database: SqlDatabase<Tx>, options: PostgresDedupStoreOptions = {}): DedupStore<Tx> => {
+  const { mode = 'tx', table = 'idempotency_keys', isolation, lockTimeout = LOCK_TIMEOUT_MS } = options;
+  return sqlDedupStore(database, tableOf(dialect, table), { mode, isolation, lockTimeout });
+};

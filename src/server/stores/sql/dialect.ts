@@ -1,0 +1,35 @@
+import type { Placeholders, Statement } from '../../../sql/statement.js';
+import type { RecordRef } from '../../record.js';
+
+/** A column and what it is set to. */
+export type Assignments = Readonly<Record<string, Statement>>;
+
+/** Where databases differ in what the store says to them. Times are ms since 1970 outside of statements. */
+export interface Dialect {
+  readonly placeholders: Placeholders;
+  readonly quote: '"' | '`';
+  /** The database's clock in ms, also inside a long transaction the time of the statement. */
+  readonly now: Statement;
+  /** What a time column is set to. */
+  time(ms: number): Statement;
+  /** A time column's value that many ms after now. */
+  later(ms: number): Statement;
+  /** The condition that a time column's moment is over, in the form that an index serves. */
+  past(column: string): Statement;
+  /** A time column in ms. */
+  millis(column: Statement): Statement;
+  /** Inserts a row unless its key exists; the number of changed rows tells, or one of the `duplicate` codes does. */
+  insert(table: Statement, row: Assignments): Statement;
+  /** Codes of errors by which an insert says that the key exists. */
+  readonly duplicate: ReadonlySet<unknown>;
+  /** Inserts a row or gives it new values; the key is (scope, id_key). */
+  upsert(table: Statement, row: Assignments): Statement;
+  /** The condition that a row is one of these. */
+  among(refs: readonly RecordRef[]): Statement;
+  /** After a SELECT: locks its rows, and skips those that are locked. Empty where a transaction locks everything anyway. */
+  readonly skipLocked: Statement;
+  /** Whether an insert of a key that exists waits for the lock of its row, so that it has to be looked for first. */
+  readonly insertWaits: boolean;
+  /** Statements that bound, and no longer bound, the wait for a lock in the transaction they are in. Undefined: not possible. */
+  readonly lockTimeout: { readonly set: (ms: number) => Statement; readonly reset: Statement; readonly exceeded: ReadonlySet<unknown> } | undefined;
+}

@@ -1,0 +1,46 @@
+import type { SqlDatabase } from '../../../sql/database.js';
+import { sql } from '../../../sql/statement.js';
+import { claimRecord, resolveRecord, settleRecord, type Change, type Claim, type ClaimResult, type DedupRecord, type RecordRef } from '../../record.js';
+import type { DedupStore } from '../../store.js';
+import { entering } from './enter.js';
+import { isPlain, type SqlStoreOptions } from './mode.js';
+import { purgeTable } from './purge.js';
+import type { Table } from './table.js';
+
+/** Times that a decision is made anew because the row changed under it. Each loss is another request's progress. */
+const MAX_DECISIONS = 20;
+
+/** A row is read, a function of `record.ts` decides, and the outcome is written only over what was read. */
+const decide = async <T>(database: SqlDatabase, table: Table, ref: RecordRef, change: (row: DedupRecord | undefined, now: number) => Change<T>): Promise<T> => {
+  for (let decisions = 0; decisions < MAX_DECISIONS; decisions += 1) {
+    const seen = await table.read(database, ref);
+    const { next, result } = change(seen?.row, seen?.now ?? (await table.now(database)));
+    if (!next) return result;
+    const columns = table.columns(next);
+    if (await (seen ? table.replace(database, seen, columns) : table.insert(database, columns))) return result;
+  }
+  throw new Error(`The row of key "${ref.key}" changed ${MAX_DECISIONS} times while it was decided on. Try again.`);
+};
+
+/** Most claims are the first of their key: those are one statement, and the row's times are from the database's clock. */
+const claimFirst = async (database: SqlDatabase, table: Table, claim: Claim): Promise<ClaimResult | undefined> => {
+  if (!isPlain(claim) || table.dialect.insertWaits) return undefined;
+  const { next, result } = claimRecord(undefined, claim, 0);
+  return next && (await table.insertFromNow(database, next)) ? result : undefined;
+};
+
+/** A dedup store in a table of a SQL database. */
+export const sqlDedupStore = <Tx>(database: SqlDatabase<Tx>, table: Table, options: SqlStoreOptions): DedupStore<Tx> => {
+  const store: DedupStore<Tx> = {
+    claim: async claim => (await claimFirst(database, table, claim)) ?? decide(database, table, claim, (row, now) => claimRecord(row, claim, now)),
+    renew: (hold, lease, effectStarted) =>
+      table.change(database, hold, { lease_until: table.dialect.later(lease), ...(effectStarted && { effect_started: sql`${true}` }) }),
+    settle: async (hold, settlement) =>
+      (await table.settle(database, hold, settlement)) || decide(database, table, hold, (row, now) => settleRecord(row, hold, settlement, now)),
+    resolve: (ref, resolution) => decide(database, table, ref, (row, now) => resolveRecord(row, resolution, now)),
+    get: async ref => (await table.read(database, ref))?.row,
+    purge: purgeOptions => purgeTable(database, table, purgeOptions),
+    transact: work => database.transaction((on, tx) => work(tx, (hold, settlement) => table.settle(on, hold, settlement)), { isolation: options.isolation }),
+  };
+  return options.mode === 'lease' ? store : { ...store, enter: entering(database, table, options) };
+};

@@ -1,0 +1,103 @@
+import type { SqlExecutor, SqlResult } from '../../../sql/database.js';
+import { identifier, join, raw, render, sql, type Statement } from '../../../sql/statement.js';
+import { asNumber } from '../../../sql/values.js';
+import { hasCode } from '../../contention.js';
+import type { DedupRecord, Hold, RecordRef, Settlement } from '../../record.js';
+import type { Assignments, Dialect } from './dialect.js';
+import { columnsOf, recordOf, settledColumns } from './row.js';
+
+/** A row as it was read, and the time of the database then. */
+export interface SeenRow {
+  readonly row: DedupRecord;
+  /** Grows with every write: an update that names it changes what was read, or nothing. */
+  readonly revision: number;
+  readonly now: number;
+}
+
+/** The statements of the store, each on the executor it is given. */
+export interface Table {
+  run(on: SqlExecutor, statement: Statement): Promise<SqlResult>;
+  now(on: SqlExecutor): Promise<number>;
+  read(on: SqlExecutor, ref: RecordRef): Promise<SeenRow | undefined>;
+  /** Reads a row and holds its lock until the transaction ends. Undefined where it does not exist, or is locked and `lock` skips it. */
+  lock(on: SqlExecutor, ref: RecordRef, lock: Statement): Promise<SeenRow | undefined>;
+  /** Rows that match, locked until the transaction ends where the database can; without their bodies. */
+  select(on: SqlExecutor, condition: Statement, more: Statement): Promise<SeenRow[]>;
+  /** Inserts what is given as times from now. False: the key exists. */
+  insertFromNow(on: SqlExecutor, record: DedupRecord): Promise<boolean>;
+  insert(on: SqlExecutor, columns: Assignments): Promise<boolean>;
+  /** Writes over the row that was read. False: it is not as it was. */
+  replace(on: SqlExecutor, seen: SeenRow, columns: Assignments): Promise<boolean>;
+  /** Changes the row in progress that is held. False: it is not held. */
+  change(on: SqlExecutor, hold: Hold, columns: Assignments): Promise<boolean>;
+  settle(on: SqlExecutor, hold: Hold, settlement: Settlement): Promise<boolean>;
+  /** The columns of a record, its times as moments. */
+  columns(record: DedupRecord): Assignments;
+  /** Notes that the run with this fence may have effects elsewhere. */
+  note(on: SqlExecutor, ref: RecordRef, fence: number): Promise<void>;
+  readonly dialect: Dialect;
+  readonly names: { readonly keys: Statement; readonly effects: Statement };
+}
+
+const TIMES = ['lease_until', 'created_at', 'settled_at', 'result_expires_at', 'expires_at'] as const;
+const PLAIN = [
+  'scope', 'id_key', 'request_hash', 'status', 'response_code', 'body_omitted', 'owner', 'fence', 'attempts', 'effect_started', 'operation_ref',
+  'reason', 'revision',
+] as const;
+const ANSWER = ['response_headers', 'response_body'] as const;
+
+const assignments = (columns: Assignments): Statement => join(Object.entries(columns).map(([name, value]) => sql`${raw(name)} = ${value}`));
+
+/** Where the row of a reference is. */
+const at = ({ scope, key }: RecordRef): Statement => sql`scope = ${scope} AND id_key = ${key}`;
+
+const seen = (cells: SqlResult['rows'][number]): SeenRow => ({ row: recordOf(cells), revision: asNumber(cells['revision']), now: asNumber(cells['now']) });
+
+/** The two tables of the store, by the name of the first. */
+export const tableOf = (dialect: Dialect, name: string): Table => {
+  const names = { keys: identifier(name, dialect.quote), effects: identifier(`${name}_effects`, dialect.quote) };
+  const run: Table['run'] = (on, statement) => {
+    const { text, values } = render(statement, dialect.placeholders);
+    return on.query(text, values);
+  };
+  const timed = TIMES.map(column => sql`${dialect.millis(raw(column))} AS ${raw(column)}`);
+  const effectFence = sql`(SELECT e.fence FROM ${names.effects} e WHERE e.scope = k.scope AND e.id_key = k.id_key) AS effect_fence`;
+  const list = (columns: readonly string[]): Statement => join([...columns.map(raw), ...timed, effectFence, sql`${dialect.now} AS now`]);
+  const [whole, withoutBody] = [list([...PLAIN, ...ANSWER]), list(PLAIN)];
+
+  const insert: Table['insert'] = async (on, columns) => {
+    try {
+      return (await run(on, dialect.insert(names.keys, { ...columns, revision: sql`1` }))).changed > 0;
+    } catch (error) {
+      if (hasCode(error, dialect.duplicate)) return false;
+      throw error;
+    }
+  };
+  const change: Table['change'] = async (on, { owner, fence, ...ref }, columns) => {
+    const held = sql`${at(ref)} AND owner = ${owner} AND fence = ${fence} AND status = 'in_progress'`;
+    return (await run(on, sql`UPDATE ${names.keys} SET ${assignments(columns)}, revision = revision + 1 WHERE ${held}`)).changed > 0;
+  };
+  const lock: Table['lock'] = async (on, ref, clause) => {
+    const { rows } = await run(on, sql`SELECT ${whole} FROM ${names.keys} k WHERE ${at(ref)} ${clause}`);
+    return rows[0] && seen(rows[0]);
+  };
+  return {
+    run, insert, change, dialect, names, lock,
+    now: async on => asNumber((await run(on, sql`SELECT ${dialect.now} AS now`)).rows[0]?.['now']),
+    read: (on, ref) => lock(on, ref, raw('')),
+    async select(on, condition, more) {
+      const { rows } = await run(on, sql`SELECT ${withoutBody} FROM ${names.keys} k WHERE ${condition} ${more}`);
+      return rows.map(seen);
+    },
+    insertFromNow: (on, record) => insert(on, columnsOf(record, dialect.later)),
+    async replace(on, { row, revision }, columns) {
+      const same = sql`${at(row)} AND revision = ${revision}`;
+      return (await run(on, sql`UPDATE ${names.keys} SET ${assignments(columns)}, revision = revision + 1 WHERE ${same}`)).changed > 0;
+    },
+    settle: (on, hold, settlement) => change(on, hold, settledColumns(settlement, dialect.later)),
+    columns: record => columnsOf(record, dialect.time),
+    async note(on, { scope, key }, fence) {
+      await run(on, dialect.upsert(names.effects, { scope: sql`${scope}`, id_key: sql`${key}`, fence: sql`${fence}`, started_at: dialect.later(0) }));
+    },
+  };
+};
