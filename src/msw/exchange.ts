@@ -1,6 +1,5 @@
 import { isPassthroughResponse, type HttpRequestResolverExtras, type PathParams, type ResponseResolverInfo } from 'msw';
 import type { Clock } from '../clock.js';
-import { withHeaders } from '../server/answer.js';
 import { createDedup, type DedupEvents, type DedupOptions, type Effects, type HandlerContext, type RefusalCode } from '../server/index.js';
 import type { LedgerEvent } from './ledger.js';
 import { mortalStore } from './mortal-store.js';
@@ -28,9 +27,6 @@ export interface ExchangeOptions {
   readonly settings: DedupOptions & { readonly clock: Clock };
   readonly log: (event: LedgerEvent) => Promise<void>;
 }
-
-/** Says whose answer it is, so that a test can refuse answers of a real server. */
-const MOCK_HEADER = 'Samekey-Mock';
 
 const CONFLICTS: ReadonlySet<RefusalCode> = new Set([
   'idempotency_in_progress', 'idempotency_key_reused', 'idempotency_indeterminate', 'idempotency_key_expired',
@@ -68,9 +64,7 @@ export const createExchange = ({ info, resolver, name, effects, settings, log }:
     begun,
     async answer() {
       // A clone, because a resolver that falls through leaves the request to the next one.
-      const response = await dedup.handle(info.request.clone(), handler, { name, effects });
-      if (!response) return passed;
-      return response.type === 'error' ? response : withHeaders(response, [[MOCK_HEADER, name]]);
+      return (await dedup.handle(info.request.clone(), handler, { name, effects })) ?? passed;
     },
     crash: () => death.abort(new DOMException('The mocked process died.', 'AbortError')),
   };

@@ -5,6 +5,8 @@ import type { FaultKind } from './faults.js';
 
 /** What can happen to a request, in the order in which it does. */
 export type LedgerEvent =
+  /** Its page may not send these headers (see `cors`), so it never arrived. */
+  | { readonly kind: 'blocked'; readonly headers: readonly string[] }
   /** It has arrived at the mock. */
   | { readonly kind: 'request'; readonly method: string; readonly url: string }
   /** A fault was planted into it. */

@@ -1,13 +1,16 @@
-import type { DefaultBodyType, HttpResponseResolver, PathParams } from 'msw';
+import { HttpResponse, type DefaultBodyType, type HttpResponseResolver, type PathParams } from 'msw';
 import { systemClock, type Clock } from '../clock.js';
 import { ietf } from '../profiles/ietf.js';
 import { createDedup, type DedupOptions, type Effects, type Verdict } from '../server/index.js';
 import { readKey } from '../server/key-header.js';
 import type { OwnedDedupStore, PurgeOptions, PurgeReport } from '../server/store.js';
 import { memoryDedupStore } from '../server/stores/memory.js';
+import { exposedBy, forbiddenBy, type MockCors } from './cors.js';
+import { deliverTwice, type DuplicateDelivery } from './delivery.js';
 import { createExchange, type Info } from './exchange.js';
 import { createFaults, type Fault, type FaultKind, type FaultOptions } from './faults.js';
 import { countExecutions, createLedger, type LedgerEntry, type LedgerEvent } from './ledger.js';
+import { mark } from './mark.js';
 import { ownResolver, type IdempotentResolver, type OwnedResolver } from './resolver.js';
 import { seededRandom } from './seeded-random.js';
 
@@ -23,6 +26,21 @@ export interface IdempotencyMockOptions extends Omit<DedupOptions, 'store' | 'sc
   readonly seed?: number | undefined;
   /** Whose keys a request uses. @default one constant principal: tokens are renewed, users in a test rarely change */
   readonly principal?: ((request: Request) => string | undefined | Promise<string | undefined>) | undefined;
+  /**
+   * Delivers every request twice, as runtimes and proxies do that send again by themselves; the client hears the second
+   * answer. Each delivery takes a fault of its own.
+   *
+   * @default undefined: once
+   */
+  readonly duplicateDelivery?: DuplicateDelivery | undefined;
+  /**
+   * Lets through only what the browser would, on these permissions, between a page and a server of another origin. MSW
+   * answers before a browser asks for permission, so a mock hides what forgotten CORS headers do. It shows what a client
+   * makes of it; whether your server sends them only a real request can tell.
+   *
+   * @default undefined: everything passes
+   */
+  readonly cors?: MockCors | undefined;
 }
 
 export interface IdempotentOptions {
@@ -77,13 +95,13 @@ const PRINCIPAL = 'mock';
  * real server:
  * - an answer cut off in the middle: Node delivers a broken stream as a clean, shorter body;
  * - the client's abort in a browser (`crash-on-abort` works in Node only);
- * - requests made before `worker.start()` is done, after `stop()`, or by a page whose worker fell asleep: they reach the
- *   network. Every answer of the mock carries `Samekey-Mock`, so that a test can refuse all others;
- * - preflights, cookies of replays, and whatever else belongs to a connection.
+ * - requests made before `worker.start()` is done, after `stop()`, or by a page that its worker lost: they reach the
+ *   network. Give {@link onlyMocked} to the client: it waits, and refuses every answer without the mock's mark;
+ * - cookies of replays, preflights (but see `cors`), and whatever else belongs to a connection.
  *
  * `server.resetHandlers()` does not touch it: await {@link IdempotencyMock.reset} between tests.
  */
-export const createIdempotencyMock = ({ store: given, seed = 1, principal = () => PRINCIPAL, ...options }: IdempotencyMockOptions = {}): IdempotencyMock => {
+export const createIdempotencyMock = ({ store: given, seed = 1, principal = () => PRINCIPAL, duplicateDelivery, cors, ...options }: IdempotencyMockOptions = {}): IdempotencyMock => {
   const clock = options.clock ?? systemClock;
   const store = given ?? memoryDedupStore({ clock });
   const ledger = createLedger(store.journal, clock);
@@ -96,18 +114,33 @@ export const createIdempotencyMock = ({ store: given, seed = 1, principal = () =
   // Grows with reset, so that a run from before it writes nothing into the ledger after it.
   let era = 0;
 
+  const loggerOf = ({ requestId, request }: Info, name: string): ((event: LedgerEvent) => Promise<void>) => {
+    const begunIn = era;
+    const sent = readKey(options.profile ?? ietf, request.headers, false);
+    const common = { name, request: requestId, key: sent.kind === 'key' ? sent.key : undefined };
+    return async event => (begunIn === era ? ledger.append({ ...event, ...common }) : undefined);
+  };
+
+  const deliver = async (info: Info, resolver: OwnedResolver, { name, effects }: IdempotentOptions): Promise<Response | undefined> => {
+    const log = loggerOf(info, name);
+    await log({ kind: 'request', method: info.request.method, url: info.request.url });
+    const fault = faults.take(name);
+    const exchange = createExchange({ info, resolver, name, effects, settings, log });
+    if (fault) await log({ kind: 'fault', fault: fault.kind });
+    const response = await (fault ? fault.play(exchange) : exchange.answer());
+    return response && mark(response, name);
+  };
+
   const serve = async (info: Info, resolver: OwnedResolver, endpoint: IdempotentOptions): Promise<Response | undefined> => {
     await (loaded ??= ledger.load());
-    const begunIn = era;
-    const sent = readKey(options.profile ?? ietf, info.request.headers, false);
-    const common = { name: endpoint.name, request: info.requestId, key: sent.kind === 'key' ? sent.key : undefined };
-    const log = async (event: LedgerEvent): Promise<void> => (begunIn === era ? ledger.append({ ...event, ...common }) : undefined);
-    await log({ kind: 'request', method: info.request.method, url: info.request.url });
-    const fault = faults.take(endpoint.name);
-    const exchange = createExchange({ info, resolver, name: endpoint.name, effects: endpoint.effects, settings, log });
-    if (!fault) return exchange.answer();
-    await log({ kind: 'fault', fault: fault.kind });
-    return fault.play(exchange);
+    const forbidden = cors ? forbiddenBy(cors, info.request) : [];
+    if (forbidden.length > 0) {
+      await loggerOf(info, endpoint.name)({ kind: 'blocked', headers: forbidden });
+      return HttpResponse.error();
+    }
+    const once = (): Promise<Response | undefined> => deliver(info, resolver, endpoint);
+    const response = await (duplicateDelivery ? deliverTwice(duplicateDelivery, once) : once());
+    return response && cors ? exposedBy(cors, info.request, response) : response;
   };
 
   return {
