@@ -4,7 +4,7 @@ import type { Claim, Effects, RecordRef } from './record.js';
 import { decisionOf, type Decision, type EngineOptions, type Work } from './run.js';
 import { runInTransaction } from './transactional-run.js';
 
-export interface Engine<Tx = never> {
+export interface Engine<Tx = unknown> {
   /**
    * Claims the key and executes, or says why not. The promise of the execution settles with the run, whatever becomes of
    * the caller. Rejects only with what `work` throws.
@@ -67,7 +67,7 @@ const runOrRecover = async <T, Tx>(options: EngineOptions<Tx>, claim: Claim, wor
 };
 
 /** Storage-agnostic claim, execute, store, replay. It knows no HTTP and keeps no time: leases and expiry are the store's. */
-export const createEngine = <Tx = never>(options: EngineOptions<Tx>): Engine<Tx> => {
+export const createEngine = <Tx = unknown>(options: EngineOptions<Tx>): Engine<Tx> => {
   const running = new Set<Promise<unknown>>();
   return {
     async run(request, work) {

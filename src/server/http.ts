@@ -2,6 +2,7 @@ import { createEngine } from './engine.js';
 import type { HandleOptions, Handler } from './handler.js';
 import { settingsOf, type DedupOptions, type KeyOwner } from './options.js';
 import { handleRequest, recordScope, type Pipeline } from './pipeline.js';
+import { startPurger, type Purger, type StartPurgeOptions } from './purger.js';
 import type { Resolution, StoredAnswer } from './record.js';
 import type { PurgeOptions, PurgeReport } from './store.js';
 
@@ -23,6 +24,12 @@ export interface Dedup<Tx = unknown> {
   resolve(owner: KeyOwner, verdict: Verdict): Promise<boolean>;
   /** Keeps the table small; call it now and then, from wherever you run such work. Expiry does not depend on it. */
   purge(options?: PurgeOptions): Promise<PurgeReport>;
+  /**
+   * Purges now and every so often, batch by batch, until it is stopped. Several processes may do so at once.
+   *
+   * @example await using purger = dedup.startPurge({ every: 60_000 });
+   */
+  startPurge(options?: StartPurgeOptions): Purger;
   /** Resolves when no handler runs any more: call it before a process ends, after the server accepts no more requests. */
   idle(): Promise<void>;
 }
@@ -34,7 +41,7 @@ const storedFor = async (verdict: Exclude<Verdict, 'not-applied'>): Promise<Stor
 };
 
 /** Makes the dedup layer of an HTTP server, or of a mock of one. */
-export const createDedup = <Tx = never>(options: DedupOptions<Tx>): Dedup<Tx> => {
+export const createDedup = <Tx = unknown>(options: DedupOptions<Tx>): Dedup<Tx> => {
   const settings = settingsOf(options);
   const { store, retention, keyRetention } = settings;
   const engine = createEngine({ ...settings, recover: settings.recover });
@@ -49,6 +56,7 @@ export const createDedup = <Tx = never>(options: DedupOptions<Tx>): Dedup<Tx> =>
       return store.resolve({ scope: recordScope(settings, scope, name), key }, resolution);
     },
     purge: purgeOptions => store.purge(purgeOptions),
+    startPurge: purgeOptions => startPurger(batch => store.purge(batch), settings.clock, purgeOptions),
     idle: () => engine.idle(),
   };
 };

@@ -3,6 +3,7 @@ export type { HandleOptions, Handler, HandlerContext } from './handler.js';
 export type { DedupEvents, DedupOptions, KeyOwner } from './options.js';
 export { createEngine, type Engine, type EngineRequest } from './engine.js';
 export type { Decision, EngineOptions, Outcome, Recover, RecordedAs, Run, Work } from './run.js';
+export type { Purger, StartPurgeOptions } from './purger.js';
 export { withCors, type CorsOptions } from './cors.js';
 export { LeaseLostError, NoTransactionError, RetryableError } from './errors.js';
 export type { Refusal, RefusalCode } from './refusal.js';

@@ -29,7 +29,7 @@ export interface DedupEvents {
   readonly failed?: ((error: unknown, call: { readonly name: string; readonly key: string | undefined }) => void) | undefined;
 }
 
-export interface DedupOptions<Tx = never> {
+export interface DedupOptions<Tx = unknown> {
   readonly store: DedupStore<Tx>;
   /**
    * Whose key it is: the tenant, user or account that the request was authenticated for. Never the text of a
@@ -82,7 +82,7 @@ export interface DedupOptions<Tx = never> {
 }
 
 /** All options with their defaults; `recover` stays optional. */
-export type DedupSettings<Tx = never> = { readonly [Name in keyof Omit<DedupOptions, 'recover'>]-?: Exclude<DedupOptions<Tx>[Name], undefined> } & Pick<DedupOptions, 'recover'>;
+export type DedupSettings<Tx = unknown> = { readonly [Name in keyof Omit<DedupOptions, 'recover'>]-?: Exclude<DedupOptions<Tx>[Name], undefined> } & Pick<DedupOptions, 'recover'>;
 
 /** Longer than most handlers, so that a renewal or two may get lost; shorter than a user's patience after a crash. */
 const LEASE_MS = 30_000;

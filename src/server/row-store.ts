@@ -27,7 +27,7 @@ const report = (tidied: readonly Tidied[], limit: number): PurgeReport => {
 };
 
 /** A dedup store over plain rows: they keep, `record.ts` decides. */
-export const rowStore = (rows: Rows): DedupStore => ({
+export const rowStore = (rows: Rows): DedupStore<never> => ({
   claim: claim => rows.update(claim, (row, now) => claimRecord(row, claim, now)),
   renew: (hold, lease, effectStarted) => rows.update(hold, (row, now) => renewRecord(row, hold, lease, effectStarted, now)),
   settle: (hold, settlement) => rows.update(hold, (row, now) => settleRecord(row, hold, settlement, now)),

@@ -3,7 +3,7 @@ import type { ClaimResult, RecordRef, Resolution, Settlement, StoredAnswer } fro
 import type { DedupStore } from './store.js';
 
 /** What a run knows of itself. */
-export interface Run<Tx = never> extends RecordRef {
+export interface Run<Tx = unknown> extends RecordRef {
   /** 1 for the first run under the key, more after releases and takeovers. */
   readonly attempt: number;
   readonly fence: number;
@@ -41,7 +41,7 @@ export type Decision<T> =
 /** Asked about an indeterminate record before it is refused: what the world says about it. Undefined: nobody knows. */
 export type Recover = (record: RecordRef & { readonly operationRef: string }) => Promise<Resolution | undefined>;
 
-export interface EngineOptions<Tx = never> {
+export interface EngineOptions<Tx = unknown> {
   readonly store: DedupStore<Tx>;
   readonly clock: Clock;
   /** Makes the ids of owners and operations. */

@@ -49,7 +49,7 @@ export type Entered<T> = { readonly kind: 'ended'; readonly ending: Ending<T>; r
  * over plain rows gets them from `rowStore`, one with a query language may say them in it. All times are the store's
  * own: callers give durations only. A method rejects when the store cannot be reached, and may then have been done.
  */
-export interface DedupStore<Tx = never> {
+export interface DedupStore<Tx = unknown> {
   claim(claim: Claim): Promise<ClaimResult>;
   /** Extends the lease by `lease` ms from now. False: somebody else holds the key, or nobody. */
   renew(hold: Hold, lease: number, effectStarted: boolean): Promise<boolean>;
@@ -81,7 +81,7 @@ export interface Journal {
 }
 
 /** A store that its user owns whole, as a mock does: it can be emptied, and keeps a journal beside the rows. */
-export interface OwnedDedupStore extends DedupStore {
+export interface OwnedDedupStore extends DedupStore<never> {
   readonly journal: Journal;
   /** Forgets all rows and the journal. */
   clear(): Promise<void>;

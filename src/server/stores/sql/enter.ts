@@ -1,3 +1,4 @@
+import { SamekeyError } from '../../../errors.js';
 import type { SqlDatabase, SqlExecutor } from '../../../sql/database.js';
 import { raw, sql, type Statement } from '../../../sql/statement.js';
 import { hasCode } from '../../contention.js';
@@ -45,6 +46,10 @@ const entryOf = <Tx>(table: Table, on: SqlExecutor, tx: Tx, open: { used: boolea
   return { ...entry, open: () => (opening ??= savepoint()) };
 };
 
+// The note would outlive a rollback that takes the record itself away, and nobody could resolve it.
+const noNote = (): SamekeyError =>
+  new SamekeyError('NOT_POSSIBLE', "effectStarted() needs a record that is committed before the effect, which 'single-tx' has not. Use mode: 'tx' for handlers with effects elsewhere.");
+
 /** Makes the two kinds of transaction in which a handler runs. */
 export const entering = <Tx>(database: SqlDatabase<Tx>, table: Table, { mode, isolation, lockTimeout }: SqlStoreOptions): NonNullable<DedupStore<Tx>['enter']> => {
   const { dialect } = table;
@@ -58,7 +63,7 @@ export const entering = <Tx>(database: SqlDatabase<Tx>, table: Table, { mode, is
     }
     const effects = { used: false };
     const { fence, attempt, operationRef } = result;
-    const startEffect = (): Promise<void> => table.note(database, claim, fence);
+    const startEffect = (): Promise<void> => (mode === 'tx' ? table.note(database, claim, fence) : Promise.reject(noNote()));
     const ending = await work(entryOf(table, on, tx, effects, { fence, attempt, operationRef, startEffect }));
     // A release fails where the transaction is not whole any more, so that its end is not taken for success.
     if (effects.used) await table.run(on, ending.keep ? RELEASE : UNDO);
