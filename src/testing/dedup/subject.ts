@@ -6,7 +6,7 @@ export interface DedupStoreSubject {
   readonly store: DedupStore;
   /** Lets `ms` pass on the store's own clock; a store that cannot move its clock ages its rows instead. */
   readonly pass: (ms: number) => Promise<void> | void;
-  /** ms that the store's clock may move on by itself during a case; 0 for a clock that only `pass` moves. @default 0 */
+  /** ms that the store's clock may move on by itself during a case, less than 10 s; 0 for a clock that only `pass` moves. @default 0 */
   readonly drift?: number;
   /** Called when the case is over. */
   dispose?(): Promise<void> | void;
