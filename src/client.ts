@@ -6,7 +6,7 @@ import type { KeyStore } from './keystore/keystore.js';
 import type { Operations } from './operations.js';
 import { OWN_CLIENT_OPTIONS, policyOf, settingsOf, type CallOptions, type ClientOptions, type FetchInit, type OperationOptions } from './options.js';
 import { infos, present, type Manner } from './present.js';
-import { freeze, type RequestTraits } from './snapshot.js';
+import { freeze, type FrozenRequest, type RequestTraits } from './snapshot.js';
 import { assertScope, type Target } from './target.js';
 import { timedOut, within } from './within.js';
 
@@ -76,13 +76,6 @@ const defaultStore = (): KeyStore =>
     ? { info: { engine: 'none', survives: 'none', shared: 'instance' }, get: noStore, commit: noStore, scan: noStore, countOpen: noStore, owner: noStore, liveness: noStore, latest: noStore, close: () => Promise.resolve() }
     : indexedDBKeyStore();
 
-/** The key a caller set itself, without the quotes of a structured field. */
-const givenKey = (request: Request, header: string): string | undefined => {
-  const value = request.headers.get(header);
-  const quoted = value === null ? null : /^"((?:[^"\\]|\\.)*)"$/.exec(value);
-  return quoted?.[1]?.replace(/\\(.)/g, '$1') ?? value ?? undefined;
-};
-
 const traitsOf = (input: Input, { body, redirect }: { body?: unknown; redirect?: unknown }): RequestTraits => ({
   follow: redirect === 'follow',
   streaming: input instanceof Request || (typeof body === 'object' && body !== null && (body instanceof ReadableStream || Symbol.asyncIterator in body)),
@@ -132,9 +125,12 @@ const createDispatch = (core: Core, declared: ReadonlySet<string>) => {
   const isManaged = (request: Request, { options }: Call, name: string | false | undefined): boolean =>
     name !== false && (settings.methods.has(request.method) || (['PUT', 'DELETE', 'POST', 'PATCH'].includes(request.method) && (name !== undefined || options.ifMatch !== undefined)));
 
-  const targetOf = async (request: Request, call: Call, name: string | undefined): Promise<Target> => {
-    const scope = assertScope(await core.scopeOf(call.options.scope), name);
-    return core.target({ name, scope, givenKey: givenKey(request, settings.profile.header), origin: new URL(request.url).origin });
+  const scopeFor = async ({ options }: Call, name: string | undefined): Promise<string> => assertScope(await core.scopeOf(options.scope), name);
+
+  /** The request as it is kept, and the operation that it is. */
+  const prepare = async (request: Request, call: Call, name: string | undefined): Promise<readonly [Target, FrozenRequest]> => {
+    const [scope, frozen] = await Promise.all([call.target?.scope ?? scopeFor(call, name), freeze(request, call, settings)]);
+    return [call.target ?? core.target({ name, scope, givenKey: frozen.givenKey, origin: new URL(request.url).origin }), frozen];
   };
 
   const assertWanted = (request: Request): void => {
@@ -150,8 +146,7 @@ const createDispatch = (core: Core, declared: ReadonlySet<string>) => {
     const { totalTimeout: ms } = policy;
     const expired = timedOut(`The scope or the body was not there within totalTimeout (${ms} ms). Nothing was sent.`);
     // Both are the caller's: they may take their time, or never come.
-    const ready = Promise.all([call.target ?? targetOf(request, call, name), freeze(request, call, settings)]);
-    const [target, frozen] = await within({ clock: settings.clock, ms, expired, signal: request.signal }, ready);
+    const [target, frozen] = await within({ clock: settings.clock, ms, expired, signal: request.signal }, prepare(request, call, name));
     call.target = target;
     assertWanted(request);
     const result = await calls.perform({ target, frozen, options, policy, init: orNothing({ ...carriedBy(request), ...init }), signal: request.signal });

@@ -8,7 +8,7 @@ import type { KeyStore } from './keystore/keystore.js';
 import { ietf } from './profiles/ietf.js';
 import type { Profile } from './profiles/profile.js';
 import { defaultRetry, type RetryPolicy } from './retry.js';
-import type { Accept, Fetch, StoredRefusals } from './send.js';
+import type { Accept, Compare, Fetch, StoredRefusals } from './send.js';
 
 /**
  * `scope: deviceScope` makes operations belong to this browser profile or store: for guests and public sites, where
@@ -79,6 +79,11 @@ export interface ClientOptions extends Omit<KyOptions, OwnKyOptions> {
   readonly operation?: ((request: Request) => string | false | undefined) | false;
   /** Reads an answer before samekey does: 'succeeded', 'rejected', 'stored-rejection', 'retry', 'auth', or undefined for the table of the profile. */
   readonly accept?: Accept;
+  /**
+   * Asked whether what the server says is there already is what the request asks for. Only of a server that compares no
+   * bodies, and when no attempt of this store can have made it; without it such an operation is in doubt.
+   */
+  readonly compare?: Compare;
   /** Refusals that the server stores under the key: statuses, or a test. Then a refusal is final even after a lost answer. */
   readonly storedRefusals?: StoredRefusals;
   /** ms that an unexplained 409 is waited on. @default 15000 */
@@ -127,6 +132,7 @@ export interface Settings {
   readonly methods: ReadonlySet<string>;
   readonly matcher: ClientOptions['operation'];
   readonly accept: Accept | undefined;
+  readonly compare: Compare | undefined;
   readonly storedRefusals: StoredRefusals | undefined;
   readonly onInDoubt: ClientOptions['onInDoubt'];
   readonly maxServerTime: number;
@@ -216,6 +222,7 @@ export const settingsOf = (options: ClientOptions): Settings => {
     methods,
     matcher: options.operation,
     accept: options.accept,
+    compare: options.compare,
     storedRefusals: options.storedRefusals,
     onInDoubt: options.onInDoubt,
     maxServerTime: options.maxServerTime ?? 600_000,
@@ -239,7 +246,7 @@ export const settingsOf = (options: ClientOptions): Settings => {
 
 /** Names of samekey's own options, which ky must not see. */
 export const OWN_CLIENT_OPTIONS: readonly (keyof ClientOptions)[] = [
-  'origins', 'keystore', 'name', 'scope', 'owns', 'authorize', 'profile', 'keyWindow', 'keyStrategy', 'namespace', 'methods', 'operation', 'accept',
+  'origins', 'keystore', 'name', 'scope', 'owns', 'authorize', 'profile', 'keyWindow', 'keyStrategy', 'namespace', 'methods', 'operation', 'accept', 'compare',
   'storedRefusals', 'conflictWait', 'onInDoubt', 'maxServerTime', 'lease', 'retention', 'nameRetention', 'maxUnsettled', 'maxBodyBytes', 'maxAnswerBytes',
   'secretHeaders', 'onStoreFailure', 'on', 'clock', 'random', 'newKey',
 ];

@@ -1,3 +1,4 @@
+import { parseFixdate } from './imf-fixdate.js';
 import type { Meaning } from './profiles/profile.js';
 
 /** What the caller's `accept` says of an answer; undefined leaves it to the table below. */
@@ -95,8 +96,6 @@ export const defaultRetry: RetryPolicy = {
   conflictWait: 15_000,
 };
 
-const IMF_FIXDATE = /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d{4} \d\d:\d\d:\d\d GMT$/;
-
 /**
  * Reads Retry-After (RFC 9110 10.2.3): whole seconds or an IMF-fixdate, nothing that only resembles them.
  *
@@ -105,8 +104,8 @@ const IMF_FIXDATE = /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d (Jan|Feb|Mar|Apr|May|J
 export const parseRetryAfter = (value: string | null, now: number): number | undefined => {
   if (value === null) return undefined;
   if (/^\d+$/.test(value)) return Number(value) * 1_000;
-  const date = IMF_FIXDATE.test(value) ? Date.parse(value) : Number.NaN;
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+  const date = parseFixdate(value);
+  return date === undefined ? undefined : Math.max(0, date - now);
 };
 
 const between = (status: number, low: number, high: number): boolean => status >= low && status < high;
@@ -128,6 +127,9 @@ const RULES: readonly Rule[] = [
   ['asked-to-retry', a => a.accepted === 'retry'],
   ['not-admitted', a => a.accepted === 'auth'],
   ['success', a => between(a.status, 200, 300) || a.status === 303],
+  // After an attempt of ours that may have made it, it is ours.
+  ['success', (a, h) => a.meanings.has('already-done') && h.ambiguous],
+  ['compare', a => a.meanings.has('already-done')],
   ['stored-refusal', a => isStoredStatus(a, 400)],
   ['stored-error', a => isStoredStatus(a, 500)],
   ['answer-unavailable', a => isUnavailable(a, 200, 400)],

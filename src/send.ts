@@ -1,7 +1,7 @@
 import { receive, sameAnswer, toResponse, type ReceivedAnswer } from './answer.js';
 import type { Clock } from './clock.js';
 import type { Head, HeaderList } from './operation.js';
-import { hasOwnCode, meaningsOf, type Meaning, type Profile } from './profiles/profile.js';
+import { hasOwnCode, keyHeaderValue, meaningsOf, type Meaning, type Profile } from './profiles/profile.js';
 import type { Acceptance, AnswerOutcome, Outcome } from './retry.js';
 import { timedOut, within } from './within.js';
 
@@ -11,6 +11,9 @@ export type Fetch = (request: Request, init?: RequestInit) => Promise<Response>;
 /** What the caller's `accept` is asked with. */
 export type Accept = (response: Response, request: { readonly method: string; readonly url: string }) => Acceptance | undefined | Promise<Acceptance | undefined>;
 
+/** Says whether what is there already is what the request asks for. Both are unread. */
+export type Compare = (resource: Response, request: Request) => boolean | Promise<boolean>;
+
 /** Which refusals the caller declares to be stored under the key: statuses, or a test. */
 export type StoredRefusals = readonly number[] | ((response: Response) => boolean);
 
@@ -19,6 +22,7 @@ export interface SendOptions {
   readonly profile: Profile;
   readonly fetch: Fetch;
   readonly accept?: Accept | undefined;
+  readonly compare?: Compare | undefined;
   readonly storedRefusals?: StoredRefusals | undefined;
 }
 
@@ -70,20 +74,18 @@ const provesNotSent = (error: unknown): boolean => {
   return false;
 };
 
-/** The key as the profile carries it. */
-export const carry = (key: string, profile: Profile): string => (profile.quoting === 'sf-string' ? `"${key.replace(/["\\]/g, '\\$&')}"` : key);
-
-const toRequest = (url: string, { head, credentials }: Attempt, profile: Profile, signal: AbortSignal): Request => {
+const toRequest = (url: string, { head, credentials }: Attempt, { header, bodyField, firstSentHeader, quoting }: Profile, signal: AbortSignal): Request => {
   const { snapshot, request: body, key } = head;
-  const stored = snapshot?.headers ?? [];
-  // Those of authorize win over what was stored; twice the same name would be joined into one value.
-  const headers = credentials.length === 0 ? [...stored] : [...stored.filter(([name]) => !credentials.some(([other]) => other === name)), ...credentials];
-  if (snapshot?.contentType !== undefined) headers.push(['content-type', snapshot.contentType]);
-  headers.push([profile.header, carry(key, profile)]);
+  const headers = new Headers((snapshot?.headers ?? []) as [string, string][]);
+  for (const [name, value] of credentials) headers.set(name, value);
+  if (snapshot?.contentType !== undefined) headers.set('content-type', snapshot.contentType);
+  if (header) headers.set(header, keyHeaderValue(key, quoting));
+  // Of an adopted key the caller may know better when it was sent first.
+  if (firstSentHeader && !headers.has(firstSentHeader)) headers.set(firstSentHeader, new Date(head.firstSentAt ?? 0).toUTCString());
   return new Request(url, {
     method: snapshot?.method ?? 'POST',
-    headers: headers as [string, string][],
-    body,
+    headers,
+    body: bodyField ? bodyField.write(body, key) : body,
     signal,
     redirect: snapshot?.follow ? 'follow' : 'manual',
     ...(snapshot?.credentials && { credentials: snapshot.credentials }),
@@ -109,7 +111,7 @@ export const safeNewKey = (json: unknown): unknown => (json as { safe_new_key?: 
 /** Sends the bytes of a head, and says what came of it. It never throws: no answer is an outcome too. */
 export type Send = (attempt: Attempt, accept: Accept | undefined) => Promise<Sent>;
 
-export const createSend = ({ clock, profile, fetch, accept, storedRefusals }: SendOptions): Send => {
+export const createSend = ({ clock, profile, fetch, accept, compare, storedRefusals }: SendOptions): Send => {
   const isDeclaredStored = (answer: ReceivedAnswer): boolean =>
     typeof storedRefusals === 'function' ? storedRefusals(toResponse(answer, answer.headers)) : storedRefusals?.includes(answer.meta.status) === true;
 
@@ -143,19 +145,21 @@ export const createSend = ({ clock, profile, fetch, accept, storedRefusals }: Se
     }
   };
 
-  const transfer = (attempt: Attempt): Promise<ReceivedAnswer> => {
-    const { timeout: ms, signal } = attempt;
-    const expired = timedOut(`No answer within ${ms} ms`);
-    const controller = new AbortController();
-    return within({ clock, ms, expired, signal }, exchange(attempt, controller.signal).then(receive), reason => controller.abort(reason));
+  /** The network and what the application says of an answer each get the time of an attempt. */
+  const inTime = <T>({ timeout: ms, signal }: Attempt, what: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> => {
+    const late = new AbortController();
+    return within({ clock, ms, expired: timedOut(`${what} within ${ms} ms`), signal }, work(late.signal), reason => late.abort(reason));
   };
 
-  /** What looks at the answer is the application's too, and gets as long as the server did. */
-  const judgeInTime = (answer: ReceivedAnswer, attempt: Attempt, ask: Accept | undefined): Promise<AnswerOutcome> => {
-    if (!ask) return judge(answer, attempt, ask);
-    const { timeout: ms, signal } = attempt;
-    const expired = timedOut(`accept did not answer within ${ms} ms`);
-    return within({ clock, ms, expired, signal }, judge(answer, attempt, ask));
+  /** Looks at what an answer says is there already: that is the answer which the caller wants. */
+  const withResource = async (attempt: Attempt, { json }: ReceivedAnswer, outcome: AnswerOutcome, signal: AbortSignal): Promise<Sent | undefined> => {
+    const asked = toRequest(attempt.head.snapshot?.url ?? '', attempt, profile, signal);
+    const request = profile.resourceOf?.(json, asked);
+    const answer = request && (await receive(await fetch(request, attempt.init)));
+    const resource = answer?.complete ? toResponse(answer) : undefined;
+    if (!resource?.ok) return undefined;
+    const isSame = profile.comparesBodies || (await compare?.(resource, asked));
+    return { answer, outcome: { ...outcome, accepted: isSame ? 'succeeded' : undefined } };
   };
 
   return async (attempt, ask = accept) => {
@@ -163,9 +167,12 @@ export const createSend = ({ clock, profile, fetch, accept, storedRefusals }: Se
     if (aborted) return { outcome: { kind: 'no-answer', sent: false }, error: reason };
     let arrived = false;
     try {
-      const answer = await transfer(attempt);
+      const answer = await inTime(attempt, 'No answer', signal => exchange(attempt, signal).then(receive));
       arrived = true;
-      return { answer, outcome: await judgeInTime(answer, attempt, ask) };
+      const outcome = await (ask ? inTime(attempt, 'accept did not answer', () => judge(answer, attempt, ask)) : judge(answer, attempt, ask));
+      if (!outcome.meanings.has('already-done') || outcome.accepted) return { answer, outcome };
+      const seen = await inTime(attempt, 'No answer', signal => withResource(attempt, answer, outcome, signal)).catch(() => undefined);
+      return seen ?? { answer, outcome: { ...outcome, meanings: new Set(['should-retry']) } };
     } catch (error) {
       // What `accept` throws while it looks at an answer proves nothing about the request.
       return { outcome: { kind: 'no-answer', sent: arrived || !provesNotSent(error) }, error };

@@ -14,9 +14,11 @@ export interface SnapshotOptions {
   readonly secretHeaders: readonly string[];
 }
 
-/** A request as it can be stored, and the credentials that came with it, which can not. */
+/** A request as it can be stored, without its key, and the credentials that came with it, which can not. */
 export interface FrozenRequest extends Frozen {
   readonly credentials: HeaderList;
+  /** The key that the caller set itself. */
+  readonly givenKey: string | undefined;
 }
 
 /** What a Request does not tell of itself. */
@@ -70,6 +72,12 @@ const readBody = async (request: Request, streaming: boolean, limit: number): Pr
   return bytes.byteLength === 0 ? null : bytes;
 };
 
+/** The key that came with a request, without the quotes of a structured field. */
+const givenKeyOf = ({ headers }: Request, body: ArrayBuffer | null, { header, bodyField }: Profile): string | undefined => {
+  if (bodyField) return bodyField.read(body);
+  return header && headers.get(header)?.replace(/^"((?:[^"\\]|\\.)*)"$/, (_, quoted: string) => quoted.replace(/\\(.)/g, '$1'));
+};
+
 /** Fingerprint of a snapshot; asked for again before stored bytes are sent. */
 export const fingerprintOf = (snapshot: SnapshotMeta, body: ArrayBuffer | null, profile: Profile): Promise<string> => {
   const url = new URL(snapshot.url);
@@ -88,10 +96,15 @@ export const fingerprintOf = (snapshot: SnapshotMeta, body: ArrayBuffer | null, 
  * Freezes a request: its bytes are read once, and every attempt sends exactly them.
  *
  * @throws BodyNotReplayableError for a body that was read before, or is larger than `maxBodyBytes`
+ * @throws TypeError for a body that cannot carry the key where the profile wants it to
  */
 export const freeze = async (request: Request, { follow, streaming }: RequestTraits, { profile, maxBodyBytes, secretHeaders }: SnapshotOptions): Promise<FrozenRequest> => {
-  const body = await readBody(request, streaming, maxBodyBytes);
-  const keyHeader = profile.header.toLowerCase();
+  const { header, bodyField } = profile;
+  const given = await readBody(request, streaming, maxBodyBytes);
+  const givenKey = givenKeyOf(request, given, profile);
+  // Each send writes the operation's key; two requests that differ in it alone ask for the same thing.
+  const body = bodyField ? bodyField.write(given, '') : given;
+  const keyHeader = header?.toLowerCase();
   const headers: [string, string][] = [];
   const credentials: [string, string][] = [];
   for (const [name, value] of request.headers) {
@@ -105,5 +118,5 @@ export const freeze = async (request: Request, { follow, streaming }: RequestTra
     credentials: request.credentials === 'same-origin' ? undefined : request.credentials,
     follow: follow || undefined,
   };
-  return { snapshot, body, credentials, fingerprint: await fingerprintOf(snapshot, body, profile) };
+  return { snapshot, body, givenKey, credentials, fingerprint: await fingerprintOf(snapshot, body, profile) };
 };

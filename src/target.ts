@@ -19,7 +19,7 @@ const PER_CALL_KEYS = /^(stripe-node-retry-|stainless-node-retry-|auto_)/;
 export interface Identity {
   readonly name: string | undefined;
   readonly scope: string;
-  /** The key header that the caller set itself, unquoted. */
+  /** The key that the caller set itself. */
   readonly givenKey: string | undefined;
   readonly origin: string;
 }
@@ -54,9 +54,12 @@ const derivedKeys =
 
 /** @throws InvalidKeyError for a key that the profile cannot carry */
 const assertKey = (key: string, { profile }: Settings): string => {
-  if (key.length >= 1 && key.length <= profile.maxLength && profile.alphabet.test(key)) return key;
-  throw new InvalidKeyError(`The key ${JSON.stringify(key.slice(0, 80))} (${key.length} characters) cannot be carried by the profile "${profile.name}": 1 to ${profile.maxLength} characters of ${profile.alphabet.source}. Nothing was sent.`);
+  if (key.length >= 1 && key.length <= profile.maxLength && profile.keyFormat.test(key)) return key;
+  throw new InvalidKeyError(`The key ${JSON.stringify(key.slice(0, 80))} (${key.length} characters) cannot be carried by the profile "${profile.name}": 1 to ${profile.maxLength} characters of ${profile.keyFormat.source}. Nothing was sent.`);
 };
+
+/** A key of our own, in the form that the profile asks for. */
+const formatted = (uuid: string, settings: Settings): string => assertKey(settings.profile.formatKey?.(uuid) ?? uuid, settings);
 
 /**
  * Says what operation a call means, and what its keys are. Keys are made here, once per operation, and nowhere later.
@@ -70,7 +73,8 @@ export const createTargets =
     const adopted = givenKey !== undefined && !(name !== undefined && PER_CALL_KEYS.test(givenKey));
     const keySource: KeySource = adopted ? 'adopted' : name !== undefined && strategy === 'derived' ? 'derived' : 'random';
     const derived = derivedKeys(namespace ?? origin, client, scope, name ?? '');
-    const once = adopted ? assertKey(givenKey, settings) : keySource === 'random' ? assertKey(newKey(), settings) : '';
-    const keyOf = (generation: number): string => (keySource === 'derived' ? derived(generation) : keySource === 'random' && generation > 1 ? newKey() : once);
+    const made = (generation: number): string => formatted(keySource === 'derived' ? derived(generation) : newKey(), settings);
+    const once = adopted ? assertKey(givenKey, settings) : made(1);
+    const keyOf = (generation: number): string => (adopted || generation === 1 ? once : made(generation));
     return { client, scope, id: idOf(name, once, adopted), name, keySource, keyOf };
   };

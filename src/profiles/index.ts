@@ -1,4 +1,10 @@
+export { adyen } from './adyen.js';
+export { azure } from './azure.js';
+export { bodyField } from './body-field.js';
 export { generic } from './generic.js';
+export { gocardless } from './gocardless.js';
 export { ietf } from './ietf.js';
-export { stripe } from './stripe.js';
-export type { AnswerView, Meaning, Profile, RefusalStyle, Signal } from './profile.js';
+export { paypal } from './paypal.js';
+export { square } from './square.js';
+export { stripe, type Stripe } from './stripe.js';
+export type { AnswerView, BodyField, Meaning, Profile, RefusalStyle, Signal } from './profile.js';

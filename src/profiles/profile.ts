@@ -29,26 +29,49 @@ export type Meaning =
 export interface Signal {
   readonly means: Meaning;
   readonly status?: readonly number[];
-  /** Matched against `code`, `type` (also its last segment), `title`, and `error.code`, `error.type`, `reason` of a JSON body. */
+  /** Matched against `code`, `type`, `title`, `reason`, `errorCode`, `issue` of a JSON body and of its `error`, `errors`, `details`; of a URI also its last segment. */
   readonly code?: RegExp;
   /** Header name and what its value must look like. */
   readonly header?: readonly [name: string, value: RegExp];
 }
 
-/** How a server of this dialect words its refusals: RFC 9457 problem details, or Stripe's `{ error: { type, code } }`. */
-export type RefusalStyle = 'problem' | 'stripe';
+/** Whose words a server of this dialect refuses with: RFC 9457 problem details, or a provider's own error bodies. */
+export type RefusalStyle = 'problem' | 'stripe' | 'adyen' | 'paypal' | 'square' | 'gocardless' | 'azure';
+
+/** A member of a JSON body that carries the key; `bodyField(name)` makes one. */
+export interface BodyField {
+  readonly name: string;
+  /**
+   * The key in a body; undefined where there is none, or where the body is not one JSON object.
+   *
+   * @throws TypeError where the member is no string
+   */
+  read(body: ArrayBuffer | Uint8Array | null): string | undefined;
+  /**
+   * The body with the key in it, and to the byte as it was in all else.
+   *
+   * @throws TypeError for a body that is not one JSON object
+   */
+  write(body: ArrayBuffer | Uint8Array | null, key: string): ArrayBuffer;
+}
 
 /** A dialect of idempotency as data. Client, mock and server read the same object. */
 export interface Profile {
   readonly name: string;
-  /** Header that carries the key. */
-  readonly header: string;
+  /** Header that carries the key. A dialect without one has a `bodyField`. */
+  readonly header?: string | undefined;
+  /** Where the key travels in the JSON body. @default undefined: in the header */
+  readonly bodyField?: BodyField | undefined;
   /** `bare`: `Idempotency-Key: abc`; `sf-string`: `Idempotency-Key: "abc"` (RFC 9651). Servers of ours accept both. */
   readonly quoting: 'bare' | 'sf-string';
+  /** Header with the time of the first send (IMF-fixdate), the same on every attempt. @default undefined: none */
+  readonly firstSentHeader?: string | undefined;
   /** Longest key, in characters. */
   readonly maxLength: number;
-  /** Every character of a key must be one of these. */
-  readonly alphabet: RegExp;
+  /** What a key must look like. */
+  readonly keyFormat: RegExp;
+  /** Makes a key out of the UUID of an operation, where UUIDs are too long or have the wrong form. @default the UUID itself */
+  readonly formatKey?: ((uuid: string) => string) | undefined;
   /** ms for which the server promises at least to remember a key, counted from the first request. */
   readonly keyWindow: number;
   /** Methods that servers of this dialect enforce keys on, upper case. */
@@ -59,14 +82,31 @@ export interface Profile {
   readonly comparesBodies: boolean;
   /** Whether servers of this dialect refuse a request without a key; otherwise it runs unprotected. */
   readonly keyRequired: boolean;
+  /** What a server says to a key where it enforces none: nothing, or 501 to what is not safe to repeat. @default 'ignored' */
+  readonly unsupported?: 'ignored' | 'refused' | undefined;
   /** What an expired key does: runs as a new request, or is refused. */
   readonly expiredKey: 'fresh' | 'refuse';
-  /** Which answers a server of this dialect stores: all once execution began, or only what would not change on a retry (2xx, 3xx, most 4xx). */
-  readonly stores: 'all' | 'deterministic';
+  /**
+   * Which answers a server of this dialect stores: all once execution began; only what would not change on a retry (2xx,
+   * 3xx, most 4xx); only successes.
+   */
+  readonly stores: 'all' | 'deterministic' | 'success';
+  /**
+   * What a repeat gets: the first answer again; a refusal that names what is there already; what the resource looks like
+   * now, where the server can tell. @default 'verbatim'
+   */
+  readonly replays?: 'verbatim' | 'conflict' | 'latest' | undefined;
+  /** Whether answers carry the key in the header that it came in. @default false */
+  readonly echoesKey?: boolean | undefined;
   readonly refusals: RefusalStyle;
   /** How answers are read; several may match. */
   readonly signals: readonly Signal[];
+  /** Asks for the resource that an `already-done` answer to `request` names: a GET to the same origin, without the key. */
+  readonly resourceOf?: ((json: unknown, request: Request) => Request | undefined) | undefined;
 }
+
+/** The key as the header carries it. */
+export const keyHeaderValue = (key: string, quoting: Profile['quoting']): string => (quoting === 'sf-string' ? `"${key.replace(/["\\]/g, '\\$&')}"` : key);
 
 /** An answer as profiles look at it. */
 export interface AnswerView {
@@ -76,14 +116,20 @@ export interface AnswerView {
   readonly json: unknown;
 }
 
-const text = (value: unknown): string[] => (typeof value === 'string' ? [value, value.slice(value.search(/[^/:#]*$/))] : []);
+const text = (value: unknown): string[] => (typeof value === 'string' ? [value, value.replace(/^.*[/:#]/s, '')] : []);
 
-/** Every word in a JSON body that can be a code: of problem details, Stripe, and the like. */
-const codesOf = (json: unknown): string[] => {
-  const body = (json ?? {}) as Record<string, unknown>;
-  const error = (body['error'] ?? {}) as Record<string, unknown>;
-  return [body['code'], body['type'], body['title'], body['reason'], error['code'], error['type'], error['reason']].flatMap(text);
-};
+/** Members that hold a code, and members that hold further errors: of problem details, Stripe, Adyen, PayPal, Square, GoCardless and their like. */
+const CODE = /^(code|type|title|reason|errorCode|issue)$/;
+const ERRORS = /^(errors?|details|\d+)$/;
+
+/** As deep as `{ error: { errors: [{ reason }] } }`; a hostile body must not exhaust the stack. */
+const MAX_DEPTH = 3;
+
+/** Every word in a JSON body that can be a code. */
+const codesOf = (json: unknown, depth = 0): string[] =>
+  typeof json === 'object' && depth <= MAX_DEPTH
+    ? Object.entries(json ?? {}).flatMap(([name, value]) => (CODE.test(name) ? text(value) : ERRORS.test(name) ? codesOf(value, depth + 1) : []))
+    : [];
 
 /** Whether a JSON body carries a `type` or `code` of its own, so that a status alone may not explain it. */
 export const hasOwnCode = (json: unknown): boolean => codesOf(json).some(code => code !== '' && code !== 'about:blank' && code !== 'blank');

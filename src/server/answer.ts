@@ -51,7 +51,8 @@ export const outcomeOf = async (response: Response, rules: StoringRules): Promis
   const { status, type } = response;
   if (type === 'error') return { kind: 'failed', reason: 'network error', value: response };
   if (NOT_ADMITTED.has(status)) return { kind: 'not-admitted', value: response };
-  if (rules.stores === 'deterministic' && (status >= 500 || status === 408)) return { kind: 'failed', reason: `status ${status}`, value: response };
+  if (rules.stores !== 'all' && (status >= 500 || status === 408)) return { kind: 'failed', reason: `status ${status}`, value: response };
+  if (rules.stores === 'success' && status >= 400) return { kind: 'refused', value: response };
   return { kind: 'final', answer: await capture(response, rules), value: response };
 };
 

@@ -6,7 +6,7 @@ import type { HeaderList } from './record.js';
 export interface CorsOptions {
   /** Origins whose pages may call, or all. */
   readonly origins: readonly string[] | '*';
-  /** Whose key header preflights allow. @default ietf */
+  /** Whose key headers preflights allow. @default ietf */
   readonly profile?: Profile | undefined;
   /** Further request headers that preflights allow. Content-Type is always among them. */
   readonly headers?: readonly string[] | undefined;
@@ -31,7 +31,7 @@ export const withCors = (handler: FetchHandler, { origins, profile = ietf, heade
     return withHeaders(new Response(null, { status: 204 }), [
       ...permission,
       ['Access-Control-Allow-Methods', 'GET, HEAD, POST, PUT, PATCH, DELETE'],
-      ['Access-Control-Allow-Headers', [profile.header, 'Content-Type', ...headers].join(', ')],
+      ['Access-Control-Allow-Headers', [profile.header, profile.firstSentHeader, 'Content-Type', ...headers].filter(Boolean).join(', ')],
       ['Access-Control-Max-Age', PREFLIGHT_MAX_AGE],
     ]);
   };

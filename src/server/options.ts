@@ -54,7 +54,7 @@ export interface DedupOptions<Tx = unknown> {
   readonly commitOnError?: boolean | undefined;
   /** ms that a run holds its key without a sign of life; renewed at a third of it. @default 30_000 */
   readonly lease?: number | undefined;
-  /** ms from completion for which the answer is replayed. @default 86_400_000 */
+  /** ms from completion for which the answer is replayed. @default what the profile promises: 86_400_000 for `ietf` */
   readonly retention?: number | undefined;
   /** ms from completion for which the key is remembered. At least `retention`. @default retention */
   readonly keyRetention?: number | undefined;
@@ -74,6 +74,11 @@ export interface DedupOptions<Tx = unknown> {
   readonly failOpen?: boolean | undefined;
   /** Says what two requests must have in common. Wrap the default to ignore fields. @default fingerprint */
   readonly fingerprint?: ((input: FingerprintInput) => string | Promise<string>) | undefined;
+  /**
+   * In dialects whose repeats get the latest state of what the first request made (`paypal`, `stripe({ version: 2 })`):
+   * says what it looks like now. `stored` is the first answer, where it was kept. Undefined: the first answer will do.
+   */
+  readonly latest?: ((repeat: KeyOwner & { readonly stored: Response | undefined }) => Response | undefined | Promise<Response | undefined>) | undefined;
   /** Asked before a request is refused because the outcome of the first one is unknown. */
   readonly recover?: Recover | undefined;
   /** Makes the ids of runs. @default newKey */
@@ -81,12 +86,11 @@ export interface DedupOptions<Tx = unknown> {
   readonly on?: DedupEvents | undefined;
 }
 
-/** All options with their defaults; `recover` stays optional. */
-export type DedupSettings<Tx = unknown> = { readonly [Name in keyof Omit<DedupOptions, 'recover'>]-?: Exclude<DedupOptions<Tx>[Name], undefined> } & Pick<DedupOptions, 'recover'>;
+/** All options with their defaults; `recover` and `latest` stay optional. */
+export type DedupSettings<Tx = unknown> = { readonly [Name in keyof Omit<DedupOptions, 'recover' | 'latest'>]-?: Exclude<DedupOptions<Tx>[Name], undefined> } & Pick<DedupOptions, 'recover' | 'latest'>;
 
 /** Longer than most handlers, so that a renewal or two may get lost; shorter than a user's patience after a crash. */
 const LEASE_MS = 30_000;
-const DAY_MS = 86_400_000;
 const MIB = 1_048_576;
 
 // oxlint-disable-next-line no-console -- where nobody listens a failure must still not vanish
@@ -95,7 +99,7 @@ const reportFailure: DedupEvents['failed'] = (error, { name, key }) => console.e
 /** Fills in the defaults. */
 export const settingsOf = <Tx>({ store, scope, ...options }: DedupOptions<Tx>): DedupSettings<Tx> => {
   const profile = options.profile ?? ietf;
-  const retention = options.retention ?? DAY_MS;
+  const retention = options.retention ?? profile.keyWindow;
   return {
     store,
     scope,
@@ -119,6 +123,7 @@ export const settingsOf = <Tx>({ store, scope, ...options }: DedupOptions<Tx>): 
     failOpen: options.failOpen ?? false,
     fingerprint: options.fingerprint ?? fingerprintV1,
     recover: options.recover,
+    latest: options.latest,
     newId: options.newId ?? newKey,
     on: { failed: reportFailure, ...options.on },
   };

@@ -1,15 +1,18 @@
 import type { FingerprintInput } from '../fingerprint.js';
 import { frame } from '../key.js';
-import { outcomeOf, replayOf, withHeaders } from './answer.js';
+import { keyHeaderValue, type Profile } from '../profiles/profile.js';
+import { outcomeOf, withHeaders } from './answer.js';
 import { readRequestBody } from './bytes.js';
 import { effectsTransaction } from './effects.js';
 import type { Engine } from './engine.js';
 import { isRetryable } from './errors.js';
 import { unprotected, type HandleOptions, type Handler } from './handler.js';
-import { readKey } from './key-header.js';
+import { readBodyKey, readKey, type SentKey } from './key-header.js';
 import type { DedupSettings, KeyOwner } from './options.js';
 import type { Effects, HeaderList } from './record.js';
 import { marksOf, refusalOf, refusalResponse, type Mark, type Refusal } from './refusal.js';
+import { replayFor } from './replay.js';
+import { reportFailure, tell } from './reports.js';
 import type { Decision, Outcome, Run } from './run.js';
 
 /** What all steps of a request need. */
@@ -31,35 +34,24 @@ interface Call {
 type AnyHandler<Tx> = Handler<Response | undefined, Tx>;
 
 /** Headers that a page may read across origins. */
-const EXPOSED = 'Idempotent-Replayed, Idempotency-Status, Retry-After, Location, Stripe-Should-Retry';
+const EXPOSED = 'Idempotent-Replayed, Idempotency-Status, Retry-After, Location, Stripe-Should-Retry, Transient-Error, Repeatability-Result';
 
 const exposing = (request: Request): HeaderList => (request.headers.has('origin') ? [['Access-Control-Expose-Headers', EXPOSED]] : []);
 
 /** The scope of the record: whose key it is and, as a rule, at which endpoint. */
 export const recordScope = ({ perEndpoint }: Pick<DedupSettings, 'perEndpoint'>, scope: string, name: string): string => frame(perEndpoint ? [scope, name] : [scope]);
 
-// Observers never change what a client gets.
-const fail = ({ settings }: Reporting, error: unknown, call: Call): void => {
-  try {
-    settings.on.failed?.(error, call);
-  } catch {}
-};
+/** Where the dialect has it so, each answer says which key it is for. */
+const echoing = ({ echoesKey, header, quoting }: Profile, key: string | undefined): HeaderList =>
+  echoesKey && header !== undefined && key !== undefined ? [[header, keyHeaderValue(key, quoting)]] : [];
 
-const tell = async <E extends Call>(pipeline: Reporting, listener: ((event: E) => void | Promise<void>) | undefined, event: E): Promise<void> => {
-  try {
-    await listener?.(event);
-  } catch (error) {
-    fail(pipeline, error, event);
-  }
-};
-
-const marked = ({ settings }: Reporting, request: Request, response: Response, mark: Mark): Response =>
-  withHeaders(response, [...marksOf(settings.profile, mark, response.status), ...exposing(request)]);
+const marked = ({ settings: { profile } }: Reporting, request: Request, response: Response, { mark, key }: { readonly mark?: Mark; readonly key?: string | undefined }): Response =>
+  withHeaders(response, [...(mark ? marksOf(profile, mark, response.status) : []), ...echoing(profile, key), ...exposing(request)]);
 
 const refuse = async (pipeline: Reporting, request: Request, { name, key }: Call, refusal: Refusal): Promise<Response> => {
   const { profile, on } = pipeline.settings;
-  await tell(pipeline, on.refused, { name, key, refusal });
-  return withHeaders(refusalResponse(profile, refusal), exposing(request));
+  await tell(on, on.refused, { name, key, refusal });
+  return marked(pipeline, request, refusalResponse(profile, refusal), { key });
 };
 
 /** Runs a handler that no key protects. Its transaction, if it asks for one, ends as it would under a key. */
@@ -75,7 +67,7 @@ const bypass = async <Tx>(pipeline: Pipeline<Tx>, request: Request, handler: Any
   }
   if (response && response.type !== 'error' && (response.status < 400 || commitOnError)) await effects.commit(async () => {});
   else await effects.rollBack();
-  return response && mark ? marked(pipeline, request, response, mark) : response;
+  return response && mark ? marked(pipeline, request, response, { mark }) : response;
 };
 
 const fingerprintInput = (request: Request, body: Uint8Array<ArrayBuffer>, identityHeaders: readonly string[]): FingerprintInput => {
@@ -100,54 +92,89 @@ const work = async <Tx>(pipeline: Pipeline<Tx>, request: Request, handler: AnyHa
     return response ? await outcomeOf(response, storing) : { kind: 'not-admitted', value: undefined };
   } catch (error) {
     if (profile.stores !== 'all' || isRetryable(error)) throw error;
-    fail(pipeline, error, owner);
+    reportFailure(pipeline.settings.on, error, owner);
     return outcomeOf(refusalResponse(profile, { code: 'handler_failed' }), storing);
   }
 };
 
 const respond = async (pipeline: Reporting, request: Request, owner: KeyOwner, decision: Decision<Response | undefined>): Promise<Response | undefined> => {
-  const { maxRetryAfter, on } = pipeline.settings;
+  const { settings } = pipeline;
+  const { maxRetryAfter, on } = settings;
+  const { key } = owner;
+  const replay = decision.kind === 'replay' ? await replayFor(settings, owner, decision.answer) : undefined;
+  if (replay) {
+    await tell(on, on.replayed, { ...owner, status: replay.status });
+    return marked(pipeline, request, replay, { mark: 'replayed', key });
+  }
   const refusal = refusalOf(decision, maxRetryAfter);
   if (refusal) return refuse(pipeline, request, owner, refusal);
-  if (decision.kind === 'replay') {
-    await tell(pipeline, on.replayed, { ...owner, status: decision.answer.status });
-    return marked(pipeline, request, replayOf(decision.answer), 'replayed');
-  }
   if (decision.kind !== 'executed' || decision.value === undefined) return undefined;
   const { value, record } = decision;
-  await tell(pipeline, on.executed, { ...owner, status: value.status, record });
-  return record === 'stored' || record === 'unrecorded' ? marked(pipeline, request, value, record) : value;
+  await tell(on, on.executed, { ...owner, status: value.status, record });
+  return marked(pipeline, request, value, record === 'stored' || record === 'unrecorded' ? { mark: record, key } : { key });
 };
 
+/** In place of a fingerprint where bodies are not compared: equal to itself, and to no other algorithm's. */
+const NOT_COMPARED = 'none:';
+
+/** What a claim says beside whose key it is. */
+interface Terms {
+  readonly effects: Effects;
+  /** ms since 1970, where the request tells when its key was made. */
+  readonly madeAt: number | undefined;
+}
+
 /** From the key on: the body is read, the engine decides, the handler gets a request of its own that no client can abort. */
-const execute = async <Tx>(pipeline: Pipeline<Tx>, request: Request, handler: AnyHandler<Tx>, owner: KeyOwner, effects: Effects): Promise<Response | undefined> => {
+const execute = async <Tx>(pipeline: Pipeline<Tx>, request: Request, handler: AnyHandler<Tx>, owner: KeyOwner, { effects, madeAt }: Terms): Promise<Response | undefined> => {
   const { settings, engine } = pipeline;
+  const { comparesBodies, identityHeaders } = settings.profile;
   const body = await readRequestBody(request, settings.maxRequestBytes);
   if (!body) return refuse(pipeline, request, owner, { code: 'idempotency_request_too_large' });
   const detached = (signal: AbortSignal | null): Request => new Request(request, { method: request.method, body, signal });
-  const fingerprint = await settings.fingerprint(fingerprintInput(request, body, settings.profile.identityHeaders));
-  const claim = { scope: recordScope(settings, owner.scope, owner.name), key: owner.key, fingerprint, effects };
+  const fingerprint = comparesBodies ? await settings.fingerprint(fingerprintInput(request, body, identityHeaders)) : NOT_COMPARED;
+  const claim = { scope: recordScope(settings, owner.scope, owner.name), key: owner.key, fingerprint, effects, keyMadeAt: madeAt };
   let decision: Decision<Response | undefined>;
   try {
     decision = await engine.run(claim, run => work(pipeline, detached(run.signal), handler, owner, run));
   } catch (error) {
-    fail(pipeline, error, owner);
+    reportFailure(pipeline.settings.on, error, owner);
     return refuse(pipeline, request, owner, { code: 'handler_failed' });
   }
   if (decision.kind === 'unavailable' && settings.failOpen) return bypass(pipeline, detached(null), handler, owner.name, 'unrecorded');
   return respond(pipeline, request, owner, decision);
 };
 
-/** One request, from its key header to its answer. */
+/** Methods that change nothing, and may carry a key without harm. */
+const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
+
+/** The key of a request. `too-large`: it would be in a body that is larger than the endpoint accepts. */
+const sentKeyOf = async ({ profile, strict, maxRequestBytes }: Reporting['settings'], request: Request): Promise<SentKey | { readonly kind: 'too-large' }> => {
+  const { bodyField } = profile;
+  if (!bodyField) return readKey(profile, request.headers, strict);
+  const body = await readRequestBody(request.clone(), maxRequestBytes);
+  return body ? readBodyKey(profile, bodyField, body) : { kind: 'too-large' };
+};
+
+/** A request whose method needs no key here. */
+const passThrough = async <Tx>(pipeline: Pipeline<Tx>, request: Request, handler: AnyHandler<Tx>, name: string): Promise<Response | undefined> => {
+  const { profile, strict } = pipeline.settings;
+  if (readKey(profile, request.headers, strict).kind === 'missing') return bypass(pipeline, request, handler, name);
+  const refused = profile.unsupported === 'refused' && !SAFE.has(request.method);
+  return refused ? refuse(pipeline, request, { name, key: undefined }, { code: 'idempotency_unsupported' }) : bypass(pipeline, request, handler, name, 'ignored');
+};
+
+/** One request, from its key to its answer. */
 export const handleRequest = async <Tx>(pipeline: Pipeline<Tx>, request: Request, handler: AnyHandler<Tx>, { name, effects }: HandleOptions): Promise<Response | undefined> => {
   const { settings } = pipeline;
-  const sent = readKey(settings.profile, request.headers, settings.strict);
+  if (!settings.methods.includes(request.method)) return passThrough(pipeline, request, handler, name);
+  const sent = await sentKeyOf(settings, request);
   const keyless = { name, key: undefined };
-  if (!settings.methods.includes(request.method)) return bypass(pipeline, request, handler, name, sent.kind === 'missing' ? undefined : 'ignored');
+  if (sent.kind === 'too-large') return refuse(pipeline, request, keyless, { code: 'idempotency_request_too_large' });
   if (sent.kind === 'missing' && !settings.required) return bypass(pipeline, request, handler, name, 'none');
   if (sent.kind === 'missing') return refuse(pipeline, request, keyless, { code: 'idempotency_key_missing' });
   if (sent.kind === 'invalid') return refuse(pipeline, request, keyless, { code: 'idempotency_key_invalid', detail: sent.why });
+  const { key, madeAt } = sent;
   const scope = await settings.scope(request, { name });
-  if (!scope) return refuse(pipeline, request, { name, key: sent.key }, { code: 'idempotency_scope_missing' });
-  return execute(pipeline, request, handler, { scope, name, key: sent.key }, effects ?? settings.effects);
+  if (!scope) return refuse(pipeline, request, { name, key }, { code: 'idempotency_scope_missing' });
+  return execute(pipeline, request, handler, { scope, name, key }, { effects: effects ?? settings.effects, madeAt });
 };

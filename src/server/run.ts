@@ -23,6 +23,8 @@ export type Outcome<T> = { readonly value: T } & (
   | { readonly kind: 'final'; readonly answer: StoredAnswer }
   /** Failed: the key is free for the same request, unless an effect had started. */
   | { readonly kind: 'failed'; readonly reason: string }
+  /** Refused for good, in a dialect that keeps no refusals: the key is free for the same request. */
+  | { readonly kind: 'refused' }
   /** Turned away before anything happened: the key is free for any request, unless an effect had started. */
   | { readonly kind: 'not-admitted' }
 );
@@ -67,6 +69,7 @@ type Retention = Pick<EngineOptions, 'retention' | 'keyRetention'>;
 
 export const settlementOf = <T>(outcome: Outcome<T>, effectStarted: boolean, { retention, keyRetention }: Retention): Settlement => {
   if (outcome.kind === 'final') return { to: 'completed', answer: outcome.answer, retention, keyRetention };
+  if (outcome.kind === 'refused') return { to: 'retryable', keepFingerprint: true, keyRetention };
   if (!effectStarted) return { to: 'retryable', keepFingerprint: outcome.kind === 'failed', keyRetention };
   return { to: 'indeterminate', reason: outcome.kind === 'failed' ? outcome.reason : 'turned away after an effect had started' };
 };
