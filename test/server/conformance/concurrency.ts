@@ -43,11 +43,12 @@ export const concurrency: readonly Conformance[] = [
   {
     name: '31, C72: an expired key that nobody purged runs once under 20 requests at once, whatever the body',
     async run(stage) {
+      const { drift = 0 } = stage;
       const endpoint = endpointOf(stage);
       await endpoint.send({ key: 'k' });
-      await stage.clock.advance(DAY - 1);
+      await stage.clock.advance(DAY - 1 - drift);
       expect(isReplay(await endpoint.send({ key: 'k' }))).toBe(true);
-      await stage.clock.advance(2);
+      await stage.clock.advance(2 + drift);
       const responses = await Promise.all(Array.from({ length: 20 }, () => endpoint.send({ key: 'k', body: '{"amount":1}' })));
       expect(endpoint.runs).toBe(2);
       expect(responses.filter(({ status }) => status === 422)).toEqual([]);

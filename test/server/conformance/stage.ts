@@ -7,6 +7,8 @@ import type { ManualClock } from '../../support/manual-clock.js';
 export interface Stage {
   readonly store: DedupStore;
   readonly clock: ManualClock;
+  /** ms that the store's clock may move on by itself during a case. @default 0: it is `clock` */
+  readonly drift?: number;
   dispose?(): Promise<void>;
 }
 

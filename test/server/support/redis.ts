@@ -1,6 +1,5 @@
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
-import { beforeEach } from 'vitest';
 import { newKey } from '../../../src/key.js';
 import { fromIoredis, fromNodeRedis, type RedisConnection } from '../../../src/server/stores/redis.js';
 
@@ -39,24 +38,6 @@ export const connectIoredis: Connect = async (url = REDIS_URL) => {
 
 export const CLIENTS: Record<string, Connect> = { 'node-redis': connectNodeRedis, ioredis: connectIoredis };
 
-const probe = async (): Promise<boolean> => {
-  const client = createClient({ url: REDIS_URL, socket: { reconnectStrategy: false } });
-  client.on('error', () => {});
-  try {
-    await client.connect();
-    client.destroy();
-    return true;
-  } catch {
-    return false;
-  }
-};
-
-/** Skips the tests of a file where there is no Redis. */
-export const needRedis = async (): Promise<void> => {
-  const isUp = await probe();
-  beforeEach(context => context.skip(!isUp, `no Redis answers at ${REDIS_URL}; start one, or name another with SAMEKEY_REDIS`));
-};
-
 /** Keys of one Redis are shared by all test files; each test has its own. */
 export const freshPrefix = (): string => `samekey-test:${newKey()}:`;
 
@@ -76,10 +57,13 @@ elseif ttl <= ms then redis.call('DEL', KEYS[1])
 else redis.call('SET', KEYS[1], aged, 'PX', ttl - ms) end
 return 1`;
 
+/** The keys of records begin with a length. */
+const recordsUnder = async ({ send }: TestClient, prefix: string): Promise<string[]> => (await send('KEYS', `${prefix}[0-9]*`)) as string[];
+
 /** Redis keeps the machine's time, which no test can move: the rows get older instead, and so does their time to live. */
-export const age = async ({ send }: TestClient, prefix: string, ms: number): Promise<void> => {
-  const names = (await send('KEYS', `${prefix}*`)) as string[];
-  await Promise.all(names.map(name => send('EVAL', AGE, 1, name, ms)));
+export const age = async (client: TestClient, prefix: string, ms: number): Promise<void> => {
+  const names = await recordsUnder(client, prefix);
+  await Promise.all(names.map(name => client.send('EVAL', AGE, 1, name, ms)));
 };
 
 export const dropAll = async ({ send }: TestClient, prefix: string): Promise<void> => {
