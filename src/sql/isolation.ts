@@ -7,9 +7,14 @@ const WORDS: Record<Isolation, string> = {
   serializable: 'SERIALIZABLE',
 };
 
+/** @throws TypeError when there is no such level */
+export const checkIsolation = (isolation: Isolation | undefined): void => {
+  if (isolation === undefined || Object.hasOwn(WORDS, isolation)) return;
+  throw new TypeError(`isolation is ${JSON.stringify(isolation)}; it can be ${Object.keys(WORDS).map(word => `'${word}'`).join(', ')}.`);
+};
+
 /** ` ISOLATION LEVEL …`, or nothing where the database's own level is wanted. */
 export const isolationClause = (isolation: Isolation | undefined): string => {
-  if (isolation === undefined) return '';
-  if (!Object.hasOwn(WORDS, isolation)) throw new TypeError(`isolation is ${JSON.stringify(isolation)}; it can be ${Object.keys(WORDS).map(word => `'${word}'`).join(', ')}.`);
-  return ` ISOLATION LEVEL ${WORDS[isolation]}`;
+  checkIsolation(isolation);
+  return isolation === undefined ? '' : ` ISOLATION LEVEL ${WORDS[isolation]}`;
 };

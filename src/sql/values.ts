@@ -1,3 +1,5 @@
+import type { SqlValue } from './database.js';
+
 /** What drivers give for an integer column: 64-bit ones come as text, bigint or number, by driver and setting. */
 export const asNumber = (value: unknown): number => {
   const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : typeof value === 'bigint' ? Number(value) : value;
@@ -16,3 +18,7 @@ export const asBytes = (value: unknown): Uint8Array<ArrayBuffer> => {
 };
 
 const describe = (value: unknown): string => (value === null ? 'null' : typeof value === 'string' ? `The text ${JSON.stringify(value.slice(0, 40))}` : `A value of type ${typeof value}`);
+
+/** Bytes as Buffers: some drivers take a plain Uint8Array for an object, and write it as text. */
+export const toDriverValues = (values: readonly SqlValue[]): unknown[] =>
+  values.map(value => (value instanceof Uint8Array && !Buffer.isBuffer(value) ? Buffer.from(value.buffer, value.byteOffset, value.byteLength) : value));

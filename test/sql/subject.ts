@@ -3,16 +3,19 @@ import type { SqlDatabase, SqlExecutor } from '../../src/sql/index.js';
 export type Dialect = 'postgres' | 'mysql' | 'sqlite';
 
 /** A database through one driver, with what the facts need to see and to break. */
-export interface SqlSubject<Tx = never> {
+export interface SqlSubject<Tx = unknown> {
   readonly database: SqlDatabase<Tx>;
   readonly dialect: Dialect;
   /** Runs a statement without values through the driver's own handle. */
   through(tx: Tx, text: string): Promise<unknown>;
-  /** Connections, or turns, that somebody has at this moment. */
-  lent(): number;
+  /** Connections that are lent by the pool, or sessions in a transaction, at this moment. */
+  lent(): number | Promise<number>;
   /** Ends the connection that `sql` works on, from outside, and returns when it is gone. Absent where there is no connection. */
   readonly cut?: ((sql: SqlExecutor) => Promise<void>) | undefined;
 }
+
+/** Where the handle does not matter. */
+export type AnySubject = Omit<SqlSubject, 'database' | 'through'> & { readonly database: SqlDatabase };
 
 /** The most connections that a pool under test opens. */
 export const POOL_SIZE = 4;

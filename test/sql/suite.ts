@@ -11,7 +11,7 @@ export interface OpenSubject<Tx> {
 }
 
 /** Runs all facts about a `SqlDatabase` on one driver. */
-export const describeSqlDatabase = <Tx>(name: string, open: () => Promise<OpenSubject<Tx>>): void =>
+export const describeSqlDatabase = <Tx>(name: string, open: () => Promise<OpenSubject<Tx>>): void => {
   describe(`${name} as a SqlDatabase`, () => {
     let opened: OpenSubject<Tx>;
     beforeAll(async () => {
@@ -22,8 +22,8 @@ export const describeSqlDatabase = <Tx>(name: string, open: () => Promise<OpenSu
       await opened.subject.database.query('DELETE FROM item');
     });
     afterAll(() => opened.close());
-    const subject = (): SqlSubject<Tx> => opened.subject;
-    describe('statements', () => statementFacts(subject));
-    describe('transactions', () => transactionFacts(subject));
-    describe('when something breaks', () => breakFacts(subject));
+    describe('statements', () => statementFacts(() => opened.subject));
+    describe('transactions', () => transactionFacts(() => opened.subject));
+    describe('when something breaks', () => breakFacts(() => opened.subject));
   });
+};

@@ -13,7 +13,7 @@ export interface Place {
 
 /** A database of its own, with nothing in it. */
 export interface TestDatabase extends Place {
-  /** Ends whoever is still connected. */
+  /** Waits a few seconds for connections that are being closed; one that is still open is an error. */
   drop(): Promise<void>;
 }
 
@@ -39,7 +39,7 @@ export const createPostgresDatabase = async (): Promise<TestDatabase> => {
   const server = placeOf('SAMEKEY_POSTGRES', 'postgres://postgres:postgres@127.0.0.1:5432/postgres');
   const database = freshName();
   await onPostgres(server, `CREATE DATABASE ${database}`);
-  return { ...server, database, drop: () => onPostgres(server, `DROP DATABASE ${database} WITH (FORCE)`) };
+  return { ...server, database, drop: () => onPostgres(server, `DROP DATABASE ${database}`) };
 };
 
 const onMysql = async (place: Place, statement: string): Promise<void> => {

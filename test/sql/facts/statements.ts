@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { asBytes, asNumber, type SqlValue } from '../../../src/sql/index.js';
-import { marks, type SqlSubject } from '../subject.js';
+import { marks, type AnySubject } from '../subject.js';
 import { addItem, countItems, failureOf } from './items.js';
 
-const store = async ({ database, dialect }: SqlSubject, row: { amount?: SqlValue; note?: SqlValue; data?: SqlValue }): Promise<Readonly<Record<string, unknown>>> => {
+const store = async ({ database, dialect }: AnySubject, row: { amount?: SqlValue; note?: SqlValue; data?: SqlValue }): Promise<Readonly<Record<string, unknown>>> => {
   await database.query(`INSERT INTO item (id, amount, note, data) VALUES (${marks(dialect, 4).join(', ')})`, ['it', row.amount ?? null, row.note ?? null, row.data ?? null]);
   const { rows } = await database.query(`SELECT amount, note, data FROM item WHERE id = ${marks(dialect, 1)[0]}`, ['it']);
   return rows[0] as Readonly<Record<string, unknown>>;
@@ -14,7 +14,7 @@ const TEXTS = ['', `'; DROP TABLE item; --`, String.raw`a\'b\\c`, 'is it $1 or ?
 
 const BYTES = [new Uint8Array([0xff, 0xfe, 0x00, 0x80, 0x27, 0x5c, 0x3f]), new Uint8Array(0), new Uint8Array(100_000).map((_, at) => at % 256)];
 
-export const statementFacts = (subject: () => SqlSubject): void => {
+export const statementFacts = (subject: () => AnySubject): void => {
   test.each(TEXTS)('the text %j survives', async text => {
     expect((await store(subject(), { note: text }))['note']).toBe(text);
   });
@@ -36,6 +36,12 @@ export const statementFacts = (subject: () => SqlSubject): void => {
     await database.query(`INSERT INTO flag VALUES (${marks(dialect, 2).join(', ')})`, [true, false]);
     const { rows } = await database.query('SELECT yes, no FROM flag');
     expect([rows[0]?.['yes'], rows[0]?.['no']].map(Number)).toEqual([1, 0]);
+  });
+
+  test('a number can say how many rows there shall be', async () => {
+    const { database, dialect } = subject();
+    for (const id of ['a', 'b', 'c']) await addItem(database, dialect, id);
+    expect((await database.query(`SELECT id FROM item ORDER BY id LIMIT ${marks(dialect, 1)[0]}`, [2])).rows).toHaveLength(2);
   });
 
   test('null is null, and an empty text is not', async () => {

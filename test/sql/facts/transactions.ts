@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { asNumber, type Isolation, type SqlDatabase } from '../../../src/sql/index.js';
-import { marks, POOL_SIZE, type SqlSubject } from '../subject.js';
+import { marks, POOL_SIZE, type AnySubject, type SqlSubject } from '../subject.js';
 import { addItem, countItems, failureOf, gate } from './items.js';
 
 /** More than any pool under test holds. */
@@ -40,7 +40,7 @@ const commitFacts = <Tx>(subject: () => SqlSubject<Tx>): void => {
   test('is rolled back when its work throws before it has made a promise', async () => {
     const reason = new Error('at once');
     expect(await failureOf(subject().database.transaction(() => { throw reason; }))).toBe(reason);
-    expect(subject().lent()).toBe(0);
+    expect(await subject().lent()).toBe(0);
   });
 
   test('includes what goes through the handle of the driver', async () => {
@@ -82,7 +82,7 @@ const commitFacts = <Tx>(subject: () => SqlSubject<Tx>): void => {
   });
 };
 
-const isolationFacts = (subject: () => SqlSubject): void => {
+const isolationFacts = (subject: () => AnySubject): void => {
   test('shows others nothing before it is committed', async () => {
     const { database, dialect } = subject();
     const [added, asked] = [gate(), gate()];
@@ -117,7 +117,7 @@ const isolationFacts = (subject: () => SqlSubject): void => {
     const { database, lent } = subject();
     const unknown = 'snapshot; DROP TABLE item' as Isolation;
     expect(await failureOf(database.transaction(async () => 'ran', { isolation: unknown }))).toMatchObject({ message: expect.stringContaining('serializable') });
-    expect(lent()).toBe(0);
+    expect(await lent()).toBe(0);
   });
 
   test('many at once, more than there are connections, lose no update', async () => {
@@ -134,7 +134,7 @@ const isolationFacts = (subject: () => SqlSubject): void => {
 
 export const transactionFacts = <Tx>(subject: () => SqlSubject<Tx>): void => {
   commitFacts(subject);
-  isolationFacts(subject as () => SqlSubject);
+  isolationFacts(subject as () => AnySubject);
 
   test('gives its connection back, committed or not', async () => {
     const { database, dialect, lent } = subject();
@@ -143,7 +143,7 @@ export const transactionFacts = <Tx>(subject: () => SqlSubject<Tx>): void => {
       await failureOf(database.transaction(async sql => {
         await addItem(sql, dialect, `${round}`);
       }));
-      expect(lent()).toBe(0);
+      expect(await lent()).toBe(0);
     }
     expect(await countItems(database)).toBe(CROWD);
   });
