@@ -20,8 +20,6 @@ export interface PostgresDedupStoreOptions {
   readonly lockTimeout?: number | undefined;
 }
 
-const LOCK_TIMEOUT_MS = 2_000;
-
 const columns = (row: Readonly<Record<string, unknown>>): ReturnType<typeof raw> => raw(Object.keys(row).join(', '));
 
 const dialect: Dialect = {
@@ -39,7 +37,11 @@ const dialect: Dialect = {
     sql`INSERT INTO ${table} (${columns(row)}) VALUES (${join(Object.values(row))}) ON CONFLICT (scope, id_key) DO UPDATE SET ${join(Object.keys(row).map(name => raw(`${name} = excluded.${name}`)))}`,
   among: refs => sql`(scope, id_key) IN (${join(refs.map(({ scope, key }) => sql`(${scope}, ${key})`))})`,
   skipLocked: raw('FOR UPDATE OF k SKIP LOCKED'),
-  insertWaits: false,
+  noWait: undefined,
+  transactionLost: new Set(),
+  readsLock: false,
+  // Nothing but ROLLBACK works in a transaction with a failed statement.
+  whole: undefined,
   lockTimeout: {
     set: ms => raw(`SET LOCAL lock_timeout = ${Math.trunc(ms)}`),
     reset: raw('SET LOCAL lock_timeout TO DEFAULT'),
@@ -54,6 +56,6 @@ const dialect: Dialect = {
  * @example const store = postgresDedupStore(fromPg(pool));
  */
 export const postgresDedupStore = <Tx>(database: SqlDatabase<Tx>, options: PostgresDedupStoreOptions = {}): DedupStore<Tx> => {
-  const { mode = 'tx', table = 'idempotency_keys', isolation, lockTimeout = LOCK_TIMEOUT_MS } = options;
+  const { mode = 'tx', table = 'idempotency_keys', isolation, lockTimeout } = options;
   return sqlDedupStore(database, tableOf(dialect, table), { mode, isolation, lockTimeout });
 };

@@ -8,7 +8,7 @@ export type Assignments = Readonly<Record<string, Statement>>;
 export interface Dialect {
   readonly placeholders: Placeholders;
   readonly quote: '"' | '`';
-  /** The database's clock in ms, also inside a long transaction the time of the statement. */
+  /** The clock of the store in ms, also inside a long transaction the time of the statement. Read anew for each statement. */
   readonly now: Statement;
   /** What a time column is set to. */
   time(ms: number): Statement;
@@ -28,8 +28,20 @@ export interface Dialect {
   among(refs: readonly RecordRef[]): Statement;
   /** After a SELECT: locks its rows, and skips those that are locked. Empty where a transaction locks everything anyway. */
   readonly skipLocked: Statement;
-  /** Whether an insert of a key that exists waits for the lock of its row, so that it has to be looked for first. */
-  readonly insertWaits: boolean;
+  /**
+   * Before an INSERT: lets it fail, with one of the `duplicate` codes, where it would wait for the lock of a row. Undefined:
+   * it never waits for the run that has the key.
+   */
+  readonly noWait: Statement | undefined;
+  /** Codes of errors by which a savepoint says that its transaction is over, so that later statements were committed one by one. */
+  readonly transactionLost: ReadonlySet<unknown>;
+  /** Whether a plain read in a serializable transaction locks what it reads, and the gap where it would be. */
+  readonly readsLock: boolean;
+  /**
+   * Where a failed statement may end the whole transaction without a word, so that later ones are committed one by one:
+   * a mark that is set before a handler's statements, and a check that fails when it is gone.
+   */
+  readonly whole: { readonly mark: Statement; readonly check: Statement } | undefined;
   /** Statements that bound, and no longer bound, the wait for a lock in the transaction they are in. Undefined: not possible. */
   readonly lockTimeout: { readonly set: (ms: number) => Statement; readonly reset: Statement; readonly exceeded: ReadonlySet<unknown> } | undefined;
 }

@@ -13,7 +13,7 @@ export interface SqlStoreOptions {
   /** Of the transactions that handlers run in. Undefined: the database's own. */
   readonly isolation: Isolation | undefined;
   /** ms that a duplicate waits in `single-tx` mode before it is told that the first one is in progress. */
-  readonly lockTimeout: number;
+  readonly lockTimeout?: number | undefined;
 }
 
 /** Whether nothing but the absence of a row decides about the claim. */

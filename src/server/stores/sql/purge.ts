@@ -67,7 +67,9 @@ export const purgeTable = async (database: SqlDatabase, table: Table, { limit = 
     for (let size = BATCH, done = BATCH; done >= size && done > 0; ) {
       size = Math.min(BATCH, limit - changes(counts));
       if (size <= 0) break;
-      const batch = await database.transaction(on => tidyBatch(table, on, { condition, limit: size, dropIndeterminateAfter }));
+      const due = { condition, limit: size, dropIndeterminateAfter };
+      // No rows are read twice in a batch, and a stricter level would lock the gaps between them too.
+      const batch = await database.transaction(on => tidyBatch(table, on, due), { isolation: 'read committed' });
       done = changes(batch);
       counts = sum(counts, batch);
     }

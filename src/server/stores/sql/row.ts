@@ -38,6 +38,9 @@ export const columnsOf = (record: DedupRecord, time: WriteTime): Assignments => 
   expires_at: time(record.keyExpiresAt),
 });
 
+/** The columns by which a run makes a row its own that nobody has had yet. */
+export const heldColumns = ({ owner, fence, attempts }: DedupRecord): Assignments => ({ owner: sql`${owner}`, fence: sql`${fence}`, attempts: sql`${attempts}` });
+
 /** The columns that a settlement changes in a row in progress; the same change as `settleRecord`'s. */
 export const settledColumns = (settlement: Settlement, later: WriteTime): Assignments => {
   const settled = { status: sql`${settlement.to}`, settled_at: later(0) };

@@ -24,7 +24,7 @@ const decide = async <T>(database: SqlDatabase, table: Table, ref: RecordRef, ch
 
 /** Most claims are the first of their key: those are one statement, and the row's times are from the database's clock. */
 const claimFirst = async (database: SqlDatabase, table: Table, claim: Claim): Promise<ClaimResult | undefined> => {
-  if (!isPlain(claim) || table.dialect.insertWaits) return undefined;
+  if (!isPlain(claim)) return undefined;
   const { next, result } = claimRecord(undefined, claim, 0);
   return next && (await table.insertFromNow(database, next)) ? result : undefined;
 };

@@ -14,6 +14,17 @@ export interface SeenRow {
   readonly now: number;
 }
 
+/** The revision of a row that was inserted and not touched since. */
+export const FIRST_REVISION = 1;
+
+/** As much of a row as tells whether it is as it was inserted. */
+export interface Glance {
+  readonly revision: number;
+  /** A run that is not in the row has announced an effect elsewhere. */
+  readonly announced: boolean;
+  readonly now: number;
+}
+
 /** The statements of the store, each on the executor it is given. */
 export interface Table {
   run(on: SqlExecutor, statement: Statement): Promise<SqlResult>;
@@ -21,11 +32,13 @@ export interface Table {
   read(on: SqlExecutor, ref: RecordRef): Promise<SeenRow | undefined>;
   /** Reads a row and holds its lock until the transaction ends. Undefined where it does not exist, or is locked and `lock` skips it. */
   lock(on: SqlExecutor, ref: RecordRef, lock: Statement): Promise<SeenRow | undefined>;
+  glance(on: SqlExecutor, ref: RecordRef, lock: Statement): Promise<Glance | undefined>;
   /** Rows that match, locked until the transaction ends where the database can; without their bodies. */
   select(on: SqlExecutor, condition: Statement, more: Statement): Promise<SeenRow[]>;
   /** Inserts what is given as times from now. False: the key exists. */
   insertFromNow(on: SqlExecutor, record: DedupRecord): Promise<boolean>;
-  insert(on: SqlExecutor, columns: Assignments): Promise<boolean>;
+  /** Inserts a row with the dialect's `noWait` before it, or with nothing. False: the key exists. */
+  insert(on: SqlExecutor, columns: Assignments, noWait?: Statement): Promise<boolean>;
   /** Writes over the row that was read. False: it is not as it was. */
   replace(on: SqlExecutor, seen: SeenRow, columns: Assignments): Promise<boolean>;
   /** Changes the row in progress that is held. False: it is not held. */
@@ -62,12 +75,14 @@ export const tableOf = (dialect: Dialect, name: string): Table => {
   };
   const timed = TIMES.map(column => sql`${dialect.millis(raw(column))} AS ${raw(column)}`);
   const effectFence = sql`(SELECT e.fence FROM ${names.effects} e WHERE e.scope = k.scope AND e.id_key = k.id_key) AS effect_fence`;
-  const list = (columns: readonly string[]): Statement => join([...columns.map(raw), ...timed, effectFence, sql`${dialect.now} AS now`]);
+  const list = (columns: readonly string[]): Statement => join([...columns.map(raw), ...timed, effectFence]);
   const [whole, withoutBody] = [list([...PLAIN, ...ANSWER]), list(PLAIN)];
+  const select = (what: Statement, condition: Statement, more: Statement): Statement =>
+    sql`SELECT ${what}, ${dialect.now} AS now FROM ${names.keys} k WHERE ${condition} ${more}`;
 
-  const insert: Table['insert'] = async (on, columns) => {
+  const insert: Table['insert'] = async (on, columns, noWait = raw('')) => {
     try {
-      return (await run(on, dialect.insert(names.keys, { ...columns, revision: sql`1` }))).changed > 0;
+      return (await run(on, sql`${noWait}${dialect.insert(names.keys, { ...columns, revision: sql`${FIRST_REVISION}` })}`)).changed > 0;
     } catch (error) {
       if (hasCode(error, dialect.duplicate)) return false;
       throw error;
@@ -78,15 +93,20 @@ export const tableOf = (dialect: Dialect, name: string): Table => {
     return (await run(on, sql`UPDATE ${names.keys} SET ${assignments(columns)}, revision = revision + 1 WHERE ${held}`)).changed > 0;
   };
   const lock: Table['lock'] = async (on, ref, clause) => {
-    const { rows } = await run(on, sql`SELECT ${whole} FROM ${names.keys} k WHERE ${at(ref)} ${clause}`);
+    const { rows } = await run(on, select(whole, at(ref), clause));
     return rows[0] && seen(rows[0]);
   };
   return {
     run, insert, change, dialect, names, lock,
     now: async on => asNumber((await run(on, sql`SELECT ${dialect.now} AS now`)).rows[0]?.['now']),
+    async glance(on, ref, clause) {
+      const { rows } = await run(on, select(sql`revision, ${effectFence}`, at(ref), clause));
+      const [cells] = rows;
+      return cells && { revision: asNumber(cells['revision']), announced: cells['effect_fence'] !== null, now: asNumber(cells['now']) };
+    },
     read: (on, ref) => lock(on, ref, raw('')),
     async select(on, condition, more) {
-      const { rows } = await run(on, sql`SELECT ${withoutBody} FROM ${names.keys} k WHERE ${condition} ${more}`);
+      const { rows } = await run(on, select(withoutBody, condition, more));
       return rows.map(seen);
     },
     insertFromNow: (on, record) => insert(on, columnsOf(record, dialect.later)),

@@ -1,0 +1,66 @@
+import type { Isolation, SqlDatabase } from '../../sql/database.js';
+import { join, raw, sql } from '../../sql/statement.js';
+import type { DedupStore } from '../store.js';
+import type { Dialect } from './sql/dialect.js';
+import { insertInto, setEach } from './sql/insert.js';
+import { sqlDedupStore } from './sql/store.js';
+import { tableOf } from './sql/table.js';
+
+export interface MysqlDedupStoreOptions {
+  /**
+   * How runs hold their key: `tx` where the handler's effects are in this database, `lease` where they are elsewhere.
+   * @default 'tx'
+   */
+  readonly mode?: 'tx' | 'lease' | undefined;
+  /** Name of the table, `schema.table` too. `migrate` makes it. @default 'idempotency_keys' */
+  readonly table?: string | undefined;
+  /**
+   * Of the transactions that handlers run in. In 'serializable' ones a handler cannot announce effects elsewhere; name it
+   * here where it is the server's own level, so that it hears that at once. @default the database's own
+   */
+  readonly isolation?: Isolation | undefined;
+}
+
+/** A list of refs is a text of its own for each length, and servers keep a limited number of prepared texts: few lengths, then. */
+const padded = <T>(list: readonly T[]): T[] => {
+  const length = 2 ** Math.ceil(Math.log2(list.length));
+  return Array.from({ length }, (_, at) => list[Math.min(at, list.length - 1)] as T);
+};
+
+const microseconds = (ms: number): number => Math.round(ms * 1000);
+
+const dialect: Dialect = {
+  placeholders: 'positional',
+  quote: '`',
+  // UTC throughout: what NOW() says is in the time zone of the session, and twice a year an hour of that is no single moment.
+  now: raw("TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000"),
+  time: ms => sql`'1970-01-01' + INTERVAL ${microseconds(ms)} MICROSECOND`,
+  later: ms => sql`UTC_TIMESTAMP(3) + INTERVAL ${microseconds(ms)} MICROSECOND`,
+  millis: column => sql`TIMESTAMPDIFF(MICROSECOND, '1970-01-01', ${column}) DIV 1000`,
+  past: column => raw(`${column} <= UTC_TIMESTAMP(3)`),
+  // The number of changed rows depends on a flag of the connection, so an existing key has to be an error.
+  insert: insertInto,
+  duplicate: new Set(['ER_DUP_ENTRY', 'ER_LOCK_WAIT_TIMEOUT']),
+  upsert: (table, row) => sql`${insertInto(table, row)} ON DUPLICATE KEY UPDATE ${setEach(row, name => `VALUES(${name})`)}`,
+  among: refs => sql`(scope, id_key) IN (${join(padded(refs).map(({ scope, key }) => sql`(${scope}, ${key})`))})`,
+  skipLocked: raw('FOR UPDATE SKIP LOCKED'),
+  // MySQL reads this as a comment: it has no such thing, and waits.
+  noWait: raw('/*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */ '),
+  readsLock: true,
+  whole: { mark: raw('SAVEPOINT samekey_whole'), check: raw('RELEASE SAVEPOINT samekey_whole'), lost: new Set(['ER_SP_DOES_NOT_EXIST']) },
+  lockTimeout: undefined,
+};
+
+/**
+ * A dedup table in MariaDB 10.6 or newer, or MySQL 8.0 or newer; only MariaDB has been tested. Its clock is the
+ * database's, so that neither the clocks nor the time zones of the processes and sessions matter.
+ *
+ * In `tx` mode a duplicate is answered 409 at once. On MySQL there is one exception: of several that arrive at the very
+ * moment of the first, some wait for its handler, `innodb_lock_wait_timeout` at most, and then get its answer.
+ *
+ * @example const store = mysqlDedupStore(fromMysql2(pool));
+ */
+export const mysqlDedupStore = <Tx>(database: SqlDatabase<Tx>, options: MysqlDedupStoreOptions = {}): DedupStore<Tx> => {
+  const { mode = 'tx', table = 'idempotency_keys', isolation } = options;
+  return sqlDedupStore(database, tableOf(dialect, table), { mode, isolation });
+};
