@@ -38,7 +38,6 @@ const dialect: Dialect = {
   among: refs => sql`(scope, id_key) IN (${join(refs.map(({ scope, key }) => sql`(${scope}, ${key})`))})`,
   skipLocked: raw('FOR UPDATE OF k SKIP LOCKED'),
   noWait: undefined,
-  transactionLost: new Set(),
   readsLock: false,
   // Nothing but ROLLBACK works in a transaction with a failed statement.
   whole: undefined,

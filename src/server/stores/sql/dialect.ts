@@ -33,15 +33,13 @@ export interface Dialect {
    * it never waits for the run that has the key.
    */
   readonly noWait: Statement | undefined;
-  /** Codes of errors by which a savepoint says that its transaction is over, so that later statements were committed one by one. */
-  readonly transactionLost: ReadonlySet<unknown>;
   /** Whether a plain read in a serializable transaction locks what it reads, and the gap where it would be. */
   readonly readsLock: boolean;
   /**
    * Where a failed statement may end the whole transaction without a word, so that later ones are committed one by one:
-   * a mark that is set before a handler's statements, and a check that fails when it is gone.
+   * a mark that is set before a handler's statements, a check that fails when it is gone, and the codes that it fails with.
    */
-  readonly whole: { readonly mark: Statement; readonly check: Statement } | undefined;
+  readonly whole: { readonly mark: Statement; readonly check: Statement; readonly lost: ReadonlySet<unknown> } | undefined;
   /** Statements that bound, and no longer bound, the wait for a lock in the transaction they are in. Undefined: not possible. */
   readonly lockTimeout: { readonly set: (ms: number) => Statement; readonly reset: Statement; readonly exceeded: ReadonlySet<unknown> } | undefined;
 }

@@ -7,6 +7,7 @@ import type { DedupStore, Ending, Entered, Entry } from '../../store.js';
 import { isPlain, type SqlStoreOptions } from './mode.js';
 import { columnsOf, heldColumns, settledColumns } from './row.js';
 import { FIRST_REVISION, type SeenRow, type Table } from './table.js';
+import { ensureWhole, markWhole } from './whole.js';
 
 type Refused = Exclude<ClaimResult, { kind: 'won' }>;
 type Work<Tx, T> = (entry: Entry<Tx>) => Promise<Ending<T>>;
@@ -58,15 +59,22 @@ const refusal = ({ row, now }: SeenRow, claim: Claim): Refused | undefined => {
   return next || result.kind === 'won' ? undefined : result;
 };
 
-// The note would outlive a rollback that takes the record itself away, and nobody could resolve it.
-const noNote = (): SamekeyError =>
-  new SamekeyError('NOT_POSSIBLE', "effectStarted() needs a record that is committed before the effect, which 'single-tx' has not. Use mode: 'tx' for handlers with effects elsewhere.");
+/** Why an effect elsewhere cannot be announced. */
+const noteBarrier = ({ dialect }: Table, { mode, isolation }: SqlStoreOptions): string | undefined => {
+  // The note would outlive a rollback that takes the record itself away, and nobody could resolve it.
+  if (mode === 'single-tx') return "effectStarted() needs a record that is committed before the effect, which 'single-tx' has not. Use mode: 'tx' for handlers with effects elsewhere.";
+  // The run has read that there is no note, and in this database holds a lock on that until it ends.
+  if (isolation === 'serializable' && dialect.readsLock) return "effectStarted() cannot be noted beside a serializable transaction of this database. Use mode: 'lease', or another isolation, for handlers with effects elsewhere.";
+  return undefined;
+};
 
 const ended = <T>({ ending, next }: Finished<T>): Entered<T> => ({ kind: 'ended', ending, operationRef: next.operationRef });
 
 /** Makes the two kinds of transaction in which a handler runs. */
-export const entering = <Tx>(database: SqlDatabase<Tx>, table: Table, { mode, isolation, lockTimeout }: SqlStoreOptions): NonNullable<DedupStore<Tx>['enter']> => {
+export const entering = <Tx>(database: SqlDatabase<Tx>, table: Table, options: SqlStoreOptions): NonNullable<DedupStore<Tx>['enter']> => {
+  const { mode, isolation, lockTimeout } = options;
   const { dialect } = table;
+  const barrier = noteBarrier(table, options);
 
   /** What a key that is locked by somebody else, or gone, means for the claim. Undefined: begin again. */
   const busy = async (claim: Claim): Promise<Refused | undefined> => {
@@ -82,17 +90,17 @@ export const entering = <Tx>(database: SqlDatabase<Tx>, table: Table, { mode, is
       return result as Refused;
     }
     const { fence, attempt, operationRef } = result;
-    let used = false;
+    let opening: Promise<void> | undefined;
     const open = async (): Promise<Tx> => {
-      if (!used && dialect.whole) await table.run(on, dialect.whole.mark);
-      used = true;
+      await (opening ??= markWhole(table, on));
       return tx;
     };
-    const startEffect = (): Promise<void> => (mode === 'tx' ? table.note(database, claim, fence) : Promise.reject(noNote()));
+    const note = (): Promise<void> => table.note(database, claim, fence);
+    const startEffect = (): Promise<void> => (barrier === undefined ? note() : Promise.reject(new SamekeyError('NOT_POSSIBLE', barrier)));
     const ending = await work({ fence, attempt, operationRef, open, startEffect });
     const finished = { ending, seen, next };
-    if (used && !ending.keep) throw new Undo(finished);
-    if (used && dialect.whole) await table.run(on, dialect.whole.check);
+    if (opening) await ensureWhole(table, on, note);
+    if (opening && !ending.keep) throw new Undo(finished);
     const held = seen.row.fence === 0 ? heldColumns(next) : table.columns(next);
     if (await table.replace(on, seen, { ...held, ...settledColumns(ending.settlement, dialect.later) })) return ended(finished);
     throw new Error(`The row of key "${claim.key}" changed although it was locked. All was rolled back.`);
@@ -122,24 +130,32 @@ export const entering = <Tx>(database: SqlDatabase<Tx>, table: Table, { mode, is
     return undoable(claim, database.transaction(inTransaction, { isolation }));
   };
 
-  const lookFirst = async (claim: Claim): Promise<Refused | undefined> => {
+  /** What is known of a key without its lock: a refusal, or that it has a row. */
+  const look = async (claim: Claim): Promise<Refused | 'found' | undefined> => {
     const seen = await table.read(database, claim);
-    if (seen) return refusal(seen, claim);
+    if (seen) return refusal(seen, claim) ?? 'found';
+    if (isPlain(claim)) return undefined;
     const { result } = claimRecord(undefined, claim, await table.now(database));
     return result.kind === 'won' ? undefined : result;
   };
 
+  /** Sees to it that the key has a row. `gone`: it was purged at this moment, or is just being inserted. */
+  const arrive = async (claim: Claim): Promise<Refused | 'inserted' | 'found' | 'gone'> => {
+    const looks = dialect.noWait !== undefined || !isPlain(claim);
+    const before = looks ? await look(claim) : undefined;
+    if (before) return before;
+    return (await insertBlank(database, table, claim)) ? 'inserted' : ((await look(claim)) ?? 'gone');
+  };
+
   const enterTx = async <T>(claim: Claim, work: Work<Tx, T>): Promise<Entered<T>> => {
-    const looks = !isPlain(claim);
     for (let entries = 0; entries < MAX_ENTRIES; entries += 1) {
-      const early = looks ? await lookFirst(claim) : undefined;
-      if (early) return early;
-      const first = await insertBlank(database, table, claim);
-      const known = first || looks ? undefined : await lookFirst(claim);
-      if (known) return known;
-      const entered = (await lockAndRun(claim, work, first)) ?? (await busy(claim));
+      const arrived = await arrive(claim);
+      if (typeof arrived === 'object') return arrived;
+      const entered = arrived === 'gone' ? undefined : ((await lockAndRun(claim, work, arrived === 'inserted')) ?? (await busy(claim)));
       if (entered) return entered;
     }
+    // An insert that does not wait cannot tell a row that is there from one that another insert is about to commit.
+    if (dialect.noWait) return { kind: 'in-progress', leaseLeft: 0, operationRef: claim.operationRef };
     throw new Error(`The row of key "${claim.key}" vanished ${MAX_ENTRIES} times before it could be locked. Is something else deleting from the table?`);
   };
 

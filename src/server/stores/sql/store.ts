@@ -6,6 +6,7 @@ import { entering } from './enter.js';
 import { isPlain, type SqlStoreOptions } from './mode.js';
 import { purgeTable } from './purge.js';
 import type { Table } from './table.js';
+import { ensureWhole, markWhole } from './whole.js';
 
 /** Times that a decision is made anew because the row changed under it. Each loss is another request's progress. */
 const MAX_DECISIONS = 20;
@@ -40,7 +41,13 @@ export const sqlDedupStore = <Tx>(database: SqlDatabase<Tx>, table: Table, optio
     resolve: (ref, resolution) => decide(database, table, ref, (row, now) => resolveRecord(row, resolution, now)),
     get: async ref => (await table.read(database, ref))?.row,
     purge: purgeOptions => purgeTable(database, table, purgeOptions),
-    transact: work => database.transaction((on, tx) => work(tx, (hold, settlement) => table.settle(on, hold, settlement)), { isolation: options.isolation }),
+    transact: work => database.transaction(async (on, tx) => {
+      await markWhole(table, on);
+      return work(tx, async (hold, settlement) => {
+        await ensureWhole(table, on, () => table.settle(database, hold, { to: 'indeterminate', reason: 'its transaction was lost' }));
+        return table.settle(on, hold, settlement);
+      });
+    }, { isolation: options.isolation }),
   };
   return options.mode === 'lease' ? store : { ...store, enter: entering(database, table, options) };
 };
