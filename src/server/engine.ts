@@ -72,7 +72,8 @@ export const createEngine = <Tx = unknown>(options: EngineOptions<Tx>): Engine<T
   return {
     async run(request, work) {
       const { newId, lease, keyRetention, onExpired } = options;
-      const claim: Claim = { ...request, owner: newId(), operationRef: newId(), lease, keyRetention, onExpired };
+      const id = newId();
+      const claim: Claim = { ...request, owner: id, operationRef: id, lease, keyRetention, onExpired };
       const run = runOrRecover(options, claim, work);
       running.add(run);
       try {

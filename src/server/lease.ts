@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.js';
+import { after, type Clock } from '../clock.js';
 import { LeaseLostError } from './errors.js';
 import type { Hold } from './record.js';
 import type { DedupStore } from './store.js';
@@ -36,25 +36,26 @@ export const insist = async <T>(clock: Clock, call: () => Promise<T>): Promise<T
 /** Keeps a hold by renewing it at a third of its lease. `lease` in ms. */
 export const keepLease = (store: Pick<DedupStore, 'renew'>, clock: Clock, hold: Hold, lease: number): Lease => {
   const lost = new AbortController();
-  const ended = new AbortController();
   let effectStarted = false;
+  let ended = false;
+  let cancel = (): void => undefined;
 
   const lose = (): LeaseLostError => {
     const error = new LeaseLostError(`The lease on key "${hold.key}" is lost: stop, and begin no further effect. Another request may run it now.`);
     lost.abort(error);
     return error;
   };
-  const beat = async (): Promise<boolean> => {
-    await clock.sleep(lease / RENEWALS_PER_LEASE, ended.signal, true);
+  const beat = async (): Promise<void> => {
     // A store that cannot be reached says nothing about the lease; the next beat asks again.
-    return store.renew(hold, lease, false).catch(() => true);
+    const held = await store.renew(hold, lease, false).catch(() => true);
+    if (ended) return;
+    if (held) schedule();
+    else lose();
   };
-  const renew = async (): Promise<void> => {
-    while (await beat());
-    if (!ended.signal.aborted) lose();
+  const schedule = (): void => {
+    cancel = after(clock, lease / RENEWALS_PER_LEASE, () => void beat(), true);
   };
-  // It rejects when the run ends and cuts the sleep short.
-  renew().catch(() => {});
+  schedule();
 
   return {
     signal: lost.signal,
@@ -65,6 +66,9 @@ export const keepLease = (store: Pick<DedupStore, 'renew'>, clock: Clock, hold: 
       if (lost.signal.aborted || !(await insist(clock, () => store.renew(hold, lease, true)))) throw lose();
       effectStarted = true;
     },
-    end: () => ended.abort(),
+    end() {
+      ended = true;
+      cancel();
+    },
   };
 };
