@@ -156,7 +156,7 @@ export const createSend = ({ clock, profile, fetch, accept, compare, storedRefus
     const asked = toRequest(attempt.head.snapshot?.url ?? '', attempt, profile, signal);
     const request = profile.resourceOf?.(json, asked);
     const answer = request && (await receive(await fetch(request, attempt.init)));
-    const resource = answer?.complete ? toResponse(answer) : undefined;
+    const resource = answer?.complete && !answer.garbled ? toResponse(answer) : undefined;
     if (!resource?.ok) return undefined;
     const isSame = profile.comparesBodies || (await compare?.(resource, asked));
     return { answer, outcome: { ...outcome, accepted: isSame ? 'succeeded' : undefined } };

@@ -2,7 +2,7 @@ import { HttpResponse, type DefaultBodyType, type HttpResponseResolver, type Pat
 import { systemClock, type Clock } from '../clock.js';
 import { ietf } from '../profiles/ietf.js';
 import { createDedup, type DedupOptions, type Effects, type Verdict } from '../server/index.js';
-import { readKey } from '../server/key-header.js';
+import { readSentKey } from '../server/sent-key.js';
 import type { OwnedDedupStore, PurgeOptions, PurgeReport } from '../server/store.js';
 import { memoryDedupStore } from '../server/stores/memory.js';
 import { exposedBy, forbiddenBy, type MockCors } from './cors.js';
@@ -114,15 +114,15 @@ export const createIdempotencyMock = ({ store: given, seed = 1, principal = () =
   // Grows with reset, so that a run from before it writes nothing into the ledger after it.
   let era = 0;
 
-  const loggerOf = ({ requestId, request }: Info, name: string): ((event: LedgerEvent) => Promise<void>) => {
+  const loggerOf = async ({ requestId, request }: Info, name: string): Promise<(event: LedgerEvent) => Promise<void>> => {
     const begunIn = era;
-    const sent = readKey(options.profile ?? ietf, request.headers, false);
+    const sent = await readSentKey({ profile: options.profile ?? ietf, strict: false, maxRequestBytes: Infinity }, request);
     const common = { name, request: requestId, key: sent.kind === 'key' ? sent.key : undefined };
     return async event => (begunIn === era ? ledger.append({ ...event, ...common }) : undefined);
   };
 
   const deliver = async (info: Info, resolver: OwnedResolver, { name, effects }: IdempotentOptions): Promise<Response | undefined> => {
-    const log = loggerOf(info, name);
+    const log = await loggerOf(info, name);
     await log({ kind: 'request', method: info.request.method, url: info.request.url });
     const fault = faults.take(name);
     const exchange = createExchange({ info, resolver, name, effects, settings, log });
@@ -135,7 +135,7 @@ export const createIdempotencyMock = ({ store: given, seed = 1, principal = () =
     await (loaded ??= ledger.load());
     const forbidden = cors ? forbiddenBy(cors, info.request) : [];
     if (forbidden.length > 0) {
-      await loggerOf(info, endpoint.name)({ kind: 'blocked', headers: forbidden });
+      await (await loggerOf(info, endpoint.name))({ kind: 'blocked', headers: forbidden });
       return HttpResponse.error();
     }
     const once = (): Promise<Response | undefined> => deliver(info, resolver, endpoint);

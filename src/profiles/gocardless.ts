@@ -6,13 +6,16 @@ const DAY_MS = 86_400_000;
 const CONFLICT = /^idempotent_creation_conflict$/;
 
 interface Conflict {
-  readonly error?: { readonly errors?: readonly { readonly links?: { readonly conflicting_resource_id?: unknown } }[] };
+  readonly error?: { readonly errors?: readonly ({ readonly links?: { readonly conflicting_resource_id?: unknown } } | null)[] } | null;
 }
 
+/** An id that can be nothing but the last segment of a path. */
+const ID = /^\w+$/;
+
 const conflictingResourceId = (json: unknown): string | undefined => {
-  const { errors } = (json as Conflict | null)?.error ?? {};
-  const ids = Array.isArray(errors) ? (errors as NonNullable<typeof errors>).map(error => error.links?.conflicting_resource_id) : [];
-  return ids.find((id): id is string => typeof id === 'string' && /^\w+$/.test(id));
+  const errors = (json as Conflict | null | undefined)?.error?.errors;
+  const ids = Array.isArray(errors) ? (errors as NonNullable<typeof errors>).map(error => error?.links?.conflicting_resource_id) : [];
+  return ids.find((id): id is string => typeof id === 'string' && ID.test(id));
 };
 
 /**

@@ -37,7 +37,7 @@ const v1: Profile = {
 
 const v2: Profile = { ...v1, name: 'stripe-v2', keyWindow: 30 * DAY_MS, methods: ['POST', 'DELETE'], stores: 'success', replays: 'latest', signals };
 
-/** Stripe's dialect: v1 as it stands, and a function that gives that of a version. */
+/** Stripe's dialect: v1 as it stands, and a function that gives that of a version, also to be spread into one of your own. */
 export type Stripe = Profile & ((options: { readonly version: 1 | 2 }) => Profile);
 
 /**

@@ -4,6 +4,8 @@ export type { DedupEvents, DedupOptions, KeyOwner } from './options.js';
 export { createEngine, type Engine, type EngineRequest } from './engine.js';
 export type { Decision, EngineOptions, Outcome, Recover, RecordedAs, Run, Work } from './run.js';
 export type { Purger, StartPurgeOptions } from './purger.js';
+export { fingerprint, type FingerprintInput } from '../fingerprint.js';
+export { hmacFingerprint } from './hmac-fingerprint.js';
 export { withCors, type CorsOptions } from './cors.js';
 export { LeaseLostError, NoTransactionError, RetryableError } from './errors.js';
 export type { Refusal, RefusalCode } from './refusal.js';

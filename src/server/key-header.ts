@@ -1,5 +1,5 @@
 import { parseFixdate } from '../imf-fixdate.js';
-import type { BodyField, Profile } from '../profiles/profile.js';
+import type { Profile } from '../profiles/profile.js';
 import { keyMadeAt } from './key-age.js';
 
 export type SentKey =
@@ -17,14 +17,14 @@ const AMBIGUOUS = /[,;"]/;
 /** Only quotes make these part of a key, whatever else its form is. */
 const ONLY_QUOTED = /[ ,;"\\]/g;
 
-const MISSING: SentKey = { kind: 'missing' };
+export const MISSING: SentKey = { kind: 'missing' };
 
-const invalid = (why: string): SentKey => ({ kind: 'invalid', why });
+export const invalid = (why: string): SentKey => ({ kind: 'invalid', why });
 
 const unquote = (value: string): string | undefined => QUOTED.exec(value)?.[1]?.replace(/\\(["\\])/g, '$1');
 
 /** A key by itself, however it was carried. `form`: the key without what only quotes allow. */
-const checkKey = (key: string, { keyFormat, maxLength }: Profile, form = key): SentKey => {
+export const checkKey = (key: string, { keyFormat, maxLength }: Profile, form = key): SentKey => {
   if (key === '') return invalid('It is empty.');
   if (key.length > maxLength) return invalid(`It has ${key.length} characters; at most ${maxLength} are accepted.`);
   return keyFormat.test(form) ? { kind: 'key', key, madeAt: keyMadeAt(key) } : invalid(`It does not look like ${keyFormat.source}. A UUID is always accepted.`);
@@ -61,14 +61,4 @@ export const readKey = (profile: Profile, headers: Headers, strict: boolean): Se
   const value = header === undefined ? undefined : headers.get(header)?.trim();
   const sent = value === undefined ? MISSING : fromHeader(value, profile, strict);
   return firstSentHeader === undefined ? sent : withFirstSent(sent, firstSentHeader, headers);
-};
-
-/** Reads the key of a request from its body. A member that holds no string is no key, and not overlooked either. */
-export const readBodyKey = (profile: Profile, field: BodyField, body: Uint8Array): SentKey => {
-  try {
-    const key = field.read(body);
-    return key === undefined ? MISSING : checkKey(key, profile);
-  } catch (error) {
-    return invalid((error as Error).message);
-  }
 };

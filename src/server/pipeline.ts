@@ -7,13 +7,14 @@ import { effectsTransaction } from './effects.js';
 import type { Engine } from './engine.js';
 import { isRetryable } from './errors.js';
 import { unprotected, type HandleOptions, type Handler } from './handler.js';
-import { readBodyKey, readKey, type SentKey } from './key-header.js';
+import { readKey } from './key-header.js';
 import type { DedupSettings, KeyOwner } from './options.js';
 import type { Effects, HeaderList } from './record.js';
 import { marksOf, refusalOf, refusalResponse, type Mark, type Refusal } from './refusal.js';
 import { replayFor } from './replay.js';
 import { reportFailure, tell } from './reports.js';
 import type { Decision, Outcome, Run } from './run.js';
+import { readSentKey } from './sent-key.js';
 
 /** What all steps of a request need. */
 export interface Pipeline<Tx> {
@@ -147,14 +148,6 @@ const execute = async <Tx>(pipeline: Pipeline<Tx>, request: Request, handler: An
 /** Methods that change nothing, and may carry a key without harm. */
 const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
 
-/** The key of a request. `too-large`: it would be in a body that is larger than the endpoint accepts. */
-const sentKeyOf = async ({ profile, strict, maxRequestBytes }: Reporting['settings'], request: Request): Promise<SentKey | { readonly kind: 'too-large' }> => {
-  const { bodyField } = profile;
-  if (!bodyField) return readKey(profile, request.headers, strict);
-  const body = await readRequestBody(request.clone(), maxRequestBytes);
-  return body ? readBodyKey(profile, bodyField, body) : { kind: 'too-large' };
-};
-
 /** A request whose method needs no key here. */
 const passThrough = async <Tx>(pipeline: Pipeline<Tx>, request: Request, handler: AnyHandler<Tx>, name: string): Promise<Response | undefined> => {
   const { profile, strict } = pipeline.settings;
@@ -167,7 +160,7 @@ const passThrough = async <Tx>(pipeline: Pipeline<Tx>, request: Request, handler
 export const handleRequest = async <Tx>(pipeline: Pipeline<Tx>, request: Request, handler: AnyHandler<Tx>, { name, effects }: HandleOptions): Promise<Response | undefined> => {
   const { settings } = pipeline;
   if (!settings.methods.includes(request.method)) return passThrough(pipeline, request, handler, name);
-  const sent = await sentKeyOf(settings, request);
+  const sent = await readSentKey(settings, request);
   const keyless = { name, key: undefined };
   if (sent.kind === 'too-large') return refuse(pipeline, request, keyless, { code: 'idempotency_request_too_large' });
   if (sent.kind === 'missing' && !settings.required) return bypass(pipeline, request, handler, name, 'none');

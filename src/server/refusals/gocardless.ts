@@ -31,8 +31,9 @@ export const gocardless: Style = {
   mark: () => [],
   conflict(answer) {
     const id = resourceIdOf(answer);
-    const links = id === undefined ? {} : { links: { conflicting_resource_id: id } };
-    const body = errorOf(409, ALREADY_CREATED, [{ reason: 'idempotent_creation_conflict', message: ALREADY_CREATED, ...links }]);
+    if (id === undefined) return undefined;
+    const error = { reason: 'idempotent_creation_conflict', message: ALREADY_CREATED, links: { conflicting_resource_id: id } };
+    const body = errorOf(409, ALREADY_CREATED, [error]);
     return Response.json(body, { status: 409, headers: { 'cache-control': 'no-store' } });
   },
 };

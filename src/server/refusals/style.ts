@@ -21,8 +21,8 @@ export interface Style {
   refuse(refusal: Refusal): Response;
   /** The headers by which an answer of this status says what it is. */
   mark(mark: Mark, status: number): HeaderList;
-  /** What a repeat gets where the dialect never gives the first answer again. */
-  conflict?(answer: StoredAnswer): Response;
+  /** What a repeat gets where the dialect never gives the first answer again; undefined for an answer that names nothing. */
+  conflict?(answer: StoredAnswer): Response | undefined;
 }
 
 /** A status and a code of the provider's own, where it has them for a refusal. */
