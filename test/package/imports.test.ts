@@ -45,6 +45,8 @@ const VIOLATIONS = [
   ['src/msw/probe-2.ts', `import '../client.js';`, 'no-restricted-imports'],
   ['src/testing/probe-1.ts', `import 'ky';`, 'no-restricted-imports'],
   ['src/testing/probe-2.ts', `import 'vitest';`, 'no-restricted-imports'],
+  ['src/testing/conformance/probe-1.ts', `import '../../server/http.js';`, 'no-restricted-imports'],
+  ['src/testing/conformance/facts/probe-1.ts', `import '../stage.js'; import '../scenarios.js';`, 'no-restricted-imports'],
 ] as const;
 
 /** What the same lists must let through. */
@@ -56,6 +58,7 @@ const ALLOWED = [
   ['src/server/stores/redis/fine.ts', `import 'node:buffer'; import './value.js'; import '../../record.js'; import '../../../within.js';`],
   ['src/server/adapters/node.ts', `import 'node:http'; import '../http.js';`],
   ['src/sql/fine.ts', `import './database.js'; import '../clock.js';`],
+  ['src/testing/conformance/facts/fine.ts', `import './common.js'; import '../stage.js'; import '../../check.js'; import '../../../clock.js';`],
   ['src/msw/fine.ts', `import 'msw'; import '../server/index.js';`],
 ] as const;
 

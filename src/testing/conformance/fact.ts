@@ -1,0 +1,37 @@
+import type { Ability, ConformanceTarget, ServerConfig } from './target.js';
+import type { Stage } from './stage.js';
+
+/** One fact of a conformance case, as seen from outside the server. */
+export interface Fact {
+  /** Number of the case, and which of its facts: '14b'. */
+  readonly id: string;
+  /** A fact in plain words; the numbers of field cases stand before it. */
+  readonly name: string;
+  /** What it takes beside requests and answers. @default nothing */
+  readonly needs?: readonly Ability[];
+  /** What a target must not be able to do, because the fact is another one there. @default nothing */
+  readonly unless?: readonly Ability[];
+  /** How the server is opened. @default as it is */
+  readonly config?: ServerConfig;
+  /** About the words of dedup.md, not about behaviour: another server may say the same thing otherwise. @default false */
+  readonly wording?: boolean;
+  run(stage: Stage): Promise<void>;
+}
+
+/** '14b' → 14. */
+export const numberOf = ({ id }: Pick<Fact, 'id'>): number => Number.parseInt(id, 10);
+
+/** How a test runner shows it. */
+export const titleOf = ({ id, name }: Fact): string => (/^C\d/.test(name) ? `${id}, ${name}` : `${id}: ${name}`);
+
+const configured = ({ config = {} }: Fact): Ability[] => (Object.keys(config) as (keyof ServerConfig)[]).map(name => `config ${name}` as const);
+
+/** Why a fact is not tried on a target; undefined where it is. */
+export const skipReason = (fact: Fact, { skip = [], abilities = [], cannot = {} }: ConformanceTarget): string | undefined => {
+  const skipped = skip.find(one => one.case === fact.id);
+  if (skipped) return skipped.reason;
+  const missing = [...(fact.needs ?? []), ...configured(fact)].find(ability => !abilities.includes(ability));
+  if (missing) return cannot[missing] ?? `needs '${missing}'`;
+  const excluded = fact.unless?.find(ability => abilities.includes(ability));
+  return excluded && `holds for servers without '${excluded}'`;
+};

@@ -1,0 +1,34 @@
+import type { ConformanceResult } from './result.js';
+
+/** How the facts of one case are told in one cell: what failed counts most, then what passed. */
+const cellOf = (results: readonly ConformanceResult[]): string => {
+  const having = (outcome: ConformanceResult['outcome']): ConformanceResult[] => results.filter(result => result.outcome === outcome);
+  const failed = having('failed').map(({ name }) => /^\d+([a-z]+)/.exec(name)?.[1] ?? '');
+  if (failed.length > 0) return `✗ ${failed.join('')}`;
+  if (having('passed').length === 0) return '–';
+  return having('skipped').length > 0 ? '✓ –' : '✓';
+};
+
+const numbersOf = (columns: readonly (readonly ConformanceResult[])[]): number[] =>
+  [...new Set(columns.flatMap(results => results.map(({ number }) => number)))].sort((a, b) => a - b);
+
+const totalOf = (results: readonly ConformanceResult[]): string => {
+  const cells = numbersOf([results]).map(number => cellOf(results.filter(result => result.number === number)));
+  const passed = cells.filter(cell => cell.startsWith('✓')).length;
+  const failed = cells.filter(cell => cell.startsWith('✗')).length;
+  return `${passed} of ${passed + failed}`;
+};
+
+/**
+ * Case × server, in Markdown. ✓ all facts of the case hold; ✗ some do not, with their letters; – none could be tried;
+ * a – behind ✓ says that some could not.
+ *
+ * @param servers - results by the name of the server
+ */
+export const conformanceTable = (servers: Readonly<Record<string, readonly ConformanceResult[]>>): string => {
+  const names = Object.keys(servers);
+  const columns = Object.values(servers);
+  const rows = numbersOf(columns).map(number => [String(number), ...columns.map(results => cellOf(results.filter(result => result.number === number)))]);
+  const lines = [['case', ...names], names.map(() => '---').concat('---'), ...rows, ['cases that hold', ...columns.map(totalOf)]];
+  return lines.map(cells => `| ${cells.join(' | ')} |`).join('\n');
+};

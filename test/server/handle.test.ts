@@ -1,0 +1,149 @@
+import { describe, expect, it } from 'vitest';
+import { LeaseLostError } from '../../src/server/index.js';
+import { memoryDedupStore } from '../../src/server/stores/memory.js';
+import { manualClock } from '../support/manual-clock.js';
+import { bePatient } from '../support/patience.js';
+import { endpointOf, gate, isReplay, LEASE, requestOf, type Stage } from './conformance/stage.js';
+
+bePatient();
+
+const stage = (): Stage => {
+  const clock = manualClock();
+  return { store: memoryDedupStore({ clock }), clock };
+};
+
+const fail = (): never => {
+  throw new TypeError('boom');
+};
+
+const RUNNING = { scope: '4:acme6:charge', key: 'k' };
+
+describe('what only the caller of handle can see', () => {
+  it('a request that is not the handler’s business leaves its key free for anybody', async () => {
+    const endpoint = endpointOf(stage());
+    expect(await endpoint.dedup.handle(requestOf({ key: 'k' }), () => undefined, { name: 'charge' })).toBeUndefined();
+    expect((await endpoint.send({ key: 'k', body: '{"other":1}' })).headers.get('idempotency-status')).toBe('stored');
+  });
+
+  it('observers hear every outcome and cannot change it', async () => {
+    const heard: string[] = [];
+    const endpoint = endpointOf(stage(), undefined, {
+      on: {
+        executed: ({ status, record }) => void heard.push(`executed ${status} ${record}`),
+        replayed: ({ status }) => void heard.push(`replayed ${status}`),
+        refused: ({ refusal }) => {
+          heard.push(`refused ${refusal.code}`);
+          throw new Error('observer');
+        },
+        failed: error => heard.push(`failed ${(error as Error).message}`),
+      },
+    });
+    await endpoint.send({ key: 'k' });
+    await endpoint.send({ key: 'k' });
+    expect((await endpoint.send({ key: 'k', body: '{}' })).status).toBe(422);
+    expect(heard).toEqual(['executed 201 stored', 'replayed 201', 'refused idempotency_key_reused', 'failed observer']);
+  });
+
+  it('what a handler throws is reported as it is', async () => {
+    const failures: unknown[] = [];
+    const endpoint = endpointOf(stage(), fail, { on: { failed: error => failures.push(error) } });
+    expect((await endpoint.send({ key: 'k' })).status).toBe(500);
+    expect(failures).toEqual([new TypeError('boom')]);
+  });
+
+  it('a fingerprint of the server’s own may ignore a field', async () => {
+    const endpoint = endpointOf(stage(), undefined, { fingerprint: ({ method, target }) => `own:${method}${target}` });
+    await endpoint.send({ key: 'k', body: '{"sentAt":1}' });
+    expect(isReplay(await endpoint.send({ key: 'k', body: '{"sentAt":2}' }))).toBe(true);
+  });
+
+  it('407 and 421, which no client of a test may see, free the key for any request too', async () => {
+    for (const status of [407, 421]) {
+      const endpoint = endpointOf(stage(), (_request, { attempt }) => new Response(null, { status: attempt === 1 ? status : 201 }));
+      expect((await endpoint.send({ key: 'k' })).status).toBe(status);
+      expect((await endpoint.send({ key: 'k', body: '{"corrected":true}' })).status).toBe(201);
+    }
+  });
+
+  it('C86: headers that Connection names are not stored, and nothing is added to the others but the markers', async () => {
+    const headers: [string, string][] = [['connection', 'x-hop'], ['x-hop', '1'], ['x-custom', 'kept'], ['content-type', 'text/csv']];
+    const endpoint = endpointOf(stage(), () => new Response('id\n1\n', { status: 201, headers }));
+    await endpoint.send({ key: 'k' });
+    expect(Object.fromEntries((await endpoint.send({ key: 'k' })).headers)).toEqual({
+      'content-type': 'text/csv', 'x-custom': 'kept', 'idempotency-status': 'replayed', 'idempotent-replayed': 'true',
+    });
+  });
+
+  it('the request of a handler is not aborted with its client', async () => {
+    const { opened, open } = gate();
+    const client = new AbortController();
+    const { dedup } = endpointOf(stage());
+    let aborted: boolean | undefined;
+    const handler = async (request: Request): Promise<Response> => {
+      await opened;
+      aborted = request.signal.aborted;
+      return new Response('done');
+    };
+    const answered = dedup.handle(new Request(requestOf({ key: 'k' }), { signal: client.signal }), handler, { name: 'charge' });
+    client.abort();
+    open();
+    await answered;
+    expect(aborted).toBe(false);
+  });
+
+  it('the signal of a run that lost its key says so by its reason', async () => {
+    const { opened, open } = gate();
+    const { store, clock } = stage();
+    let signal: AbortSignal | undefined;
+    const slow = endpointOf({ store, clock }, async (_request, context) => {
+      signal = context.signal;
+      await opened;
+      return new Response('slow');
+    });
+    const answered = slow.send({ key: 'k' });
+    await expect.poll(() => slow.runs).toBe(1);
+    const row = await store.get(RUNNING);
+    await store.settle({ ...RUNNING, owner: row?.owner ?? '', fence: row?.fence ?? 0 }, { to: 'indeterminate', reason: 'test' });
+    await expect.poll(() => clock.sleeping).toBe(1);
+    await clock.advance(LEASE / 3);
+    await expect.poll(() => signal?.aborted).toBe(true);
+    expect(signal?.reason).toBeInstanceOf(LeaseLostError);
+    open();
+    await answered;
+  });
+
+  it('renewals end with their run', async () => {
+    const { opened, open } = gate();
+    const { store, clock } = stage();
+    const endpoint = endpointOf({ store, clock }, async () => opened.then(() => new Response('done')));
+    const answered = endpoint.send({ key: 'k' });
+    await expect.poll(() => clock.sleeping).toBe(1);
+    open();
+    await answered;
+    await expect.poll(() => clock.sleeping).toBe(0);
+  });
+
+  it('idle waits for the runs that go on', async () => {
+    const { opened, open } = gate();
+    const endpoint = endpointOf(stage(), async () => opened.then(() => new Response('done')));
+    const answered = endpoint.send({ key: 'k' });
+    await expect.poll(() => endpoint.runs).toBe(1);
+    let idle = false;
+    const down = endpoint.dedup.idle().then(() => (idle = true));
+    await new Promise(resolve => setTimeout(resolve, 0));
+    expect(idle).toBe(false);
+    open();
+    await Promise.all([answered, down]);
+    expect(idle).toBe(true);
+  });
+
+  it('58: markers are exposed to pages of other origins, and to them only, whoever does the rest of CORS', async () => {
+    const { dedup, send } = endpointOf(stage());
+    for (const sent of [{ key: 'k' }, { key: 'k' }, {}]) {
+      const request = requestOf({ ...sent, headers: { origin: 'https://page.example' } });
+      const response = await dedup.handle(request, () => new Response('ok'), { name: 'charge' });
+      expect(response.headers.get('access-control-expose-headers')).toContain('Idempotent-Replayed');
+    }
+    expect((await send({ key: 'k3' })).headers.has('access-control-expose-headers')).toBe(false);
+  });
+});
