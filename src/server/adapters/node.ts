@@ -1,5 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable, promises } from 'node:stream';
+import { putHeaders } from './node-headers.js';
+import { requestFrom } from './node-request.js';
 
 /** What `createServer` of node:http takes. */
 export type NodeListener = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
@@ -12,31 +14,8 @@ export interface NodeListenerOptions {
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
-const BODILESS: ReadonlySet<string> = new Set(['GET', 'HEAD']);
-
-const headersOf = ({ rawHeaders }: IncomingMessage): Headers => {
-  const headers = new Headers();
-  // Raw, because Node keeps only the first of some repeated headers, and a key that was sent twice must be seen twice.
-  for (let at = 0; at < rawHeaders.length; at += 2) headers.append(rawHeaders[at] ?? '', rawHeaders[at + 1] ?? '');
-  return headers;
-};
-
-const requestOf = (incoming: IncomingMessage, signal: AbortSignal): Request => {
-  const { method = 'GET', url = '/', headers, socket } = incoming;
-  const scheme = 'encrypted' in socket && socket.encrypted ? 'https' : 'http';
-  const hasBody = !BODILESS.has(method) && (headers['content-length'] ?? headers['transfer-encoding']) !== undefined;
-  const body = hasBody ? { body: Readable.toWeb(incoming) as ReadableStream<Uint8Array>, duplex: 'half' } : {};
-  const base = `${scheme}://${headers.host ?? 'localhost'}`;
-  // Joined, not resolved: `//a/b` is a path here and would name another host there.
-  return new Request(url.startsWith('/') ? base + url : new URL(url, base), { method, headers: headersOf(incoming), signal, ...body });
-};
-
 const send = async (response: Response, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
-  for (const [name, value] of response.headers) {
-    if (name !== 'set-cookie') outgoing.setHeader(name, value);
-  }
-  const cookies = response.headers.getSetCookie();
-  if (cookies.length > 0) outgoing.setHeader('set-cookie', cookies);
+  putHeaders(outgoing, response.headers);
   outgoing.writeHead(response.status, response.statusText || undefined);
   if (response.body === null || incoming.method === 'HEAD') {
     outgoing.end();
@@ -72,7 +51,7 @@ export const toNodeListener =
     const serve = async (): Promise<void> => {
       let request: Request;
       try {
-        request = requestOf(incoming, gone.signal);
+        request = requestFrom(incoming, { signal: gone.signal });
       } catch (error) {
         onError(error);
         return refuse(outgoing, 400);

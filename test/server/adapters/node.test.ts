@@ -1,29 +1,14 @@
-import { createServer, request as httpRequest, type IncomingMessage, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
-import { toNodeListener, type FetchHandler } from '../../src/server/adapters/node.js';
-import { createDedup } from '../../src/server/index.js';
-import { memoryDedupStore } from '../../src/server/stores/memory.js';
-import { bePatient } from '../support/patience.js';
-import { gate } from './conformance/stage.js';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { toNodeListener, type FetchHandler } from '../../../src/server/adapters/node.js';
+import { createDedup } from '../../../src/server/index.js';
+import { memoryDedupStore } from '../../../src/server/stores/memory.js';
+import { bePatient } from '../../support/patience.js';
+import { gate, serve } from './serving.js';
 
 bePatient();
 
-const servers: Server[] = [];
-
-const serve = async (handler: FetchHandler, onError: (error: unknown) => void = () => {}): Promise<string> => {
-  const server = createServer(toNodeListener(handler, { onError })).listen(0, '127.0.0.1');
-  servers.push(server);
-  await new Promise(resolve => server.once('listening', resolve));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-};
-
-afterEach(async () => {
-  for (const server of servers.splice(0)) {
-    server.closeAllConnections();
-    await new Promise(resolve => server.close(resolve));
-  }
-});
+const listen = (handler: FetchHandler, onError: (error: unknown) => void = () => {}): Promise<string> => serve(toNodeListener(handler, { onError }));
 
 const chargeServer = (work: () => Promise<Response> | Response) => {
   const dedup = createDedup({ store: memoryDedupStore(), scope: () => 'acme' });
@@ -47,7 +32,7 @@ const rawPost = (origin: string, headers: string[]): Promise<IncomingMessage> =>
 
 describe('toNodeListener', () => {
   it('hands over method, URL, headers and body, and sends status, headers, cookies and bytes back', async () => {
-    const origin = await serve(async request => {
+    const origin = await listen(async request => {
       const seen = { method: request.method, url: request.url, type: request.headers.get('content-type'), body: await request.text() };
       const headers = new Headers([['x-seen', JSON.stringify(seen)], ['set-cookie', 'a=1'], ['set-cookie', 'b=2']]);
       return new Response(new Uint8Array([0, 255]), { status: 202, headers });
@@ -61,7 +46,7 @@ describe('toNodeListener', () => {
 
   it('6: a replay has a Date and a Content-Length or framing of its own', async () => {
     const charge = chargeServer(() => new Response('done', { headers: { date: 'Tue, 01 Jan 2030 00:00:00 GMT', 'x-request-id': '1' } }));
-    const origin = await serve(charge.handler);
+    const origin = await listen(charge.handler);
     await post(origin);
     const replay = await post(origin);
     expect([replay.headers.get('idempotent-replayed'), replay.headers.get('x-request-id'), await replay.text()]).toEqual(['true', null, 'done']);
@@ -71,7 +56,7 @@ describe('toNodeListener', () => {
   it('C88: 204 and 304 go out and are replayed without a body', async () => {
     for (const status of [204, 304]) {
       const charge = chargeServer(() => new Response(null, { status }));
-      const origin = await serve(charge.handler);
+      const origin = await listen(charge.handler);
       await post(origin);
       const replay = await post(origin);
       expect([replay.status, await replay.text(), charge.runs]).toEqual([status, '', 1]);
@@ -79,14 +64,14 @@ describe('toNodeListener', () => {
   });
 
   it('13: sees a key that was sent in two header lines', async () => {
-    const origin = await serve(chargeServer(() => new Response('ok')).handler);
+    const origin = await listen(chargeServer(() => new Response('ok')).handler);
     expect((await rawPost(origin, ['idempotency-key', 'a', 'idempotency-key', 'b'])).statusCode).toBe(400);
   });
 
   it('43: a client that goes away after 150 ms does not stop the run; its retry meets the run, then the answer', async () => {
     const { opened, open } = gate();
     const charge = chargeServer(async () => opened.then(() => new Response('done', { status: 201 })));
-    const origin = await serve(charge.handler);
+    const origin = await listen(charge.handler);
     const client = new AbortController();
     const first = post(origin, { signal: client.signal });
     await expect.poll(() => charge.runs).toBe(1);
@@ -100,7 +85,7 @@ describe('toNodeListener', () => {
 
   it('tells a handler outside the engine that its client is gone', async () => {
     const arrived = gate<AbortSignal>();
-    const origin = await serve(async request => {
+    const origin = await listen(async request => {
       arrived.open(request.signal);
       return new Promise<Response>(() => {});
     });
@@ -124,7 +109,7 @@ describe('toNodeListener', () => {
       });
       return new Response(body, { headers: { 'content-type': 'text/event-stream' } });
     });
-    const response = await post(await serve(charge.handler));
+    const response = await post(await listen(charge.handler));
     const reader = (response.body as ReadableStream<Uint8Array>).getReader();
     expect(new TextDecoder().decode((await reader.read()).value)).toBe('data: 1\n\n');
     open();
@@ -133,7 +118,7 @@ describe('toNodeListener', () => {
 
   it('C36: takes and gives 5 MB, and replays what it stored', async () => {
     const dedup = createDedup({ store: memoryDedupStore(), scope: () => 'acme', maxAnswerBytes: 6_000_000 });
-    const origin = await serve(request => dedup.handle(request, async own => new Response(await own.arrayBuffer()), { name: 'echo' }));
+    const origin = await listen(request => dedup.handle(request, async own => new Response(await own.arrayBuffer()), { name: 'echo' }));
     const body = new Uint8Array(5_000_000).map((_, index) => index % 251);
     for (let sent = 0; sent < 2; sent += 1) {
       const echoed = await (await post(origin, { body, headers: { 'idempotency-key': 'k', 'content-type': 'application/octet-stream' } })).bytes();
@@ -143,14 +128,14 @@ describe('toNodeListener', () => {
 
   it('refuses a body over the limit without reading it', async () => {
     const dedup = createDedup({ store: memoryDedupStore(), scope: () => 'acme', maxRequestBytes: 1_000 });
-    const origin = await serve(request => dedup.handle(request, () => new Response('ok'), { name: 'charge' }));
+    const origin = await listen(request => dedup.handle(request, () => new Response('ok'), { name: 'charge' }));
     expect((await post(origin, { body: 'x'.repeat(1_001) })).status).toBe(413);
     expect((await post(origin, { body: 'x'.repeat(1_000) })).status).toBe(200);
   });
 
   it('answers 500 when a handler throws and 400 when the request makes no sense, and reports both', async () => {
     const errors: unknown[] = [];
-    const origin = await serve(() => {
+    const origin = await listen(() => {
       throw new Error('boom');
     }, error => errors.push(error));
     expect((await post(origin)).status).toBe(500);
@@ -162,13 +147,13 @@ describe('toNodeListener', () => {
   });
 
   it('sends no body to HEAD', async () => {
-    const response = await fetch(await serve(() => new Response('body')), { method: 'HEAD' });
+    const response = await fetch(await listen(() => new Response('body')), { method: 'HEAD' });
     expect([response.status, await response.text()]).toEqual([200, '']);
   });
 
   it('28: runs one of 50 requests at once over real connections', async () => {
     const charge = chargeServer(() => new Response('done', { status: 201 }));
-    const origin = await serve(charge.handler);
+    const origin = await listen(charge.handler);
     const responses = await Promise.all(Array.from({ length: 50 }, () => post(origin)));
     for (const { status } of responses) expect([201, 409]).toContain(status);
     expect(charge.runs).toBe(1);

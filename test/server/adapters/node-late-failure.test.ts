@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, get } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
-import { toNodeListener } from '../../src/server/adapters/node.js';
+import { toNodeListener } from '../../../src/server/adapters/node.js';
 
 it('a body that fails when its client has gone already does not end the server', async () => {
   const failed = new ReadableStream({ start: controller => controller.error(new Error('The source broke.')) });
