@@ -34,6 +34,7 @@ const VIOLATIONS = [
   ['src/server/probe-1.ts', `import 'ky';`, 'no-restricted-imports'],
   ['src/server/probe-2.ts', `import '../client.js';`, 'no-restricted-imports'],
   ['src/server/probe-3.ts', `import './stores/memory.js';`, 'no-restricted-imports'],
+  ['src/server/refusals/probe.ts', `import '../http.js';`, 'no-restricted-imports'],
   ['src/server/stores/probe.ts', `import './memory.js';`, 'no-restricted-imports'],
   ['src/server/stores/redis.ts', `import './memory.js';`, 'no-restricted-imports'],
   ['src/server/stores/redis/probe-1.ts', `import 'redis';`, 'no-restricted-imports'],
@@ -59,6 +60,7 @@ const ALLOWED = [
   ['src/server/adapters/node.ts', `import 'node:http'; import '../http.js';`],
   ['src/sql/fine.ts', `import './database.js'; import '../clock.js';`],
   ['src/testing/conformance/facts/fine.ts', `import './common.js'; import '../stage.js'; import '../../check.js'; import '../../../clock.js';`],
+  ['src/server/refusals/fine.ts', `import './style.js'; import '../record.js';`],
   ['src/msw/fine.ts', `import 'msw'; import '../server/index.js';`],
 ] as const;
 
