@@ -125,12 +125,9 @@ const createDispatch = (core: Core, declared: ReadonlySet<string>) => {
   const isManaged = (request: Request, { options }: Call, name: string | false | undefined): boolean =>
     name !== false && (settings.methods.has(request.method) || (['PUT', 'DELETE', 'POST', 'PATCH'].includes(request.method) && (name !== undefined || options.ifMatch !== undefined)));
 
-  const scopeFor = async ({ options }: Call, name: string | undefined): Promise<string> => assertScope(await core.scopeOf(options.scope), name);
-
-  /** The request as it is kept, and the operation that it is. */
-  const prepare = async (request: Request, call: Call, name: string | undefined): Promise<readonly [Target, FrozenRequest]> => {
-    const [scope, frozen] = await Promise.all([call.target?.scope ?? scopeFor(call, name), freeze(request, call, settings)]);
-    return [call.target ?? core.target({ name, scope, givenKey: frozen.givenKey, origin: new URL(request.url).origin }), frozen];
+  const targetOf = async (request: Request, call: Call, name: string | undefined, freezing: Promise<FrozenRequest>): Promise<Target> => {
+    const scope = assertScope(await core.scopeOf(call.options.scope), name);
+    return core.target({ name, scope, givenKey: (await freezing).givenKey, origin: new URL(request.url).origin });
   };
 
   const assertWanted = (request: Request): void => {
@@ -146,7 +143,9 @@ const createDispatch = (core: Core, declared: ReadonlySet<string>) => {
     const { totalTimeout: ms } = policy;
     const expired = timedOut(`The scope or the body was not there within totalTimeout (${ms} ms). Nothing was sent.`);
     // Both are the caller's: they may take their time, or never come.
-    const [target, frozen] = await within({ clock: settings.clock, ms, expired, signal: request.signal }, prepare(request, call, name));
+    const freezing = freeze(request, call, settings);
+    const ready = Promise.all([call.target ?? targetOf(request, call, name, freezing), freezing]);
+    const [target, frozen] = await within({ clock: settings.clock, ms, expired, signal: request.signal }, ready);
     call.target = target;
     assertWanted(request);
     const result = await calls.perform({ target, frozen, options, policy, init: orNothing({ ...carriedBy(request), ...init }), signal: request.signal });

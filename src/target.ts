@@ -58,9 +58,6 @@ const assertKey = (key: string, { profile }: Settings): string => {
   throw new InvalidKeyError(`The key ${JSON.stringify(key.slice(0, 80))} (${key.length} characters) cannot be carried by the profile "${profile.name}": 1 to ${profile.maxLength} characters of ${profile.keyFormat.source}. Nothing was sent.`);
 };
 
-/** A key of our own, in the form that the profile asks for. */
-const formatted = (uuid: string, settings: Settings): string => assertKey(settings.profile.formatKey?.(uuid) ?? uuid, settings);
-
 /**
  * Says what operation a call means, and what its keys are. Keys are made here, once per operation, and nowhere later.
  *
@@ -73,7 +70,10 @@ export const createTargets =
     const adopted = givenKey !== undefined && !(name !== undefined && PER_CALL_KEYS.test(givenKey));
     const keySource: KeySource = adopted ? 'adopted' : name !== undefined && strategy === 'derived' ? 'derived' : 'random';
     const derived = derivedKeys(namespace ?? origin, client, scope, name ?? '');
-    const made = (generation: number): string => formatted(keySource === 'derived' ? derived(generation) : newKey(), settings);
+    const made = (generation: number): string => {
+      const uuid = keySource === 'derived' ? derived(generation) : newKey();
+      return assertKey(settings.profile.formatKey?.(uuid) ?? uuid, settings);
+    };
     const once = adopted ? assertKey(givenKey, settings) : made(1);
     const keyOf = (generation: number): string => (adopted || generation === 1 ? once : made(generation));
     return { client, scope, id: idOf(name, once, adopted), name, keySource, keyOf };
