@@ -1,3 +1,4 @@
+import { newKey } from '../key.js';
 import type { SqlDatabase, SqlExecutor } from './database.js';
 import { isolationClause } from './isolation.js';
 
@@ -10,6 +11,21 @@ interface PgResult {
 /** A client of `pg`, as much of it as statements need. */
 export interface PgClient {
   query(text: string, values?: unknown[]): Promise<PgResult>;
+  query(statement: PgPrepared): Promise<PgResult>;
+}
+
+interface PgPrepared {
+  readonly name: string;
+  readonly text: string;
+  readonly values: unknown[];
+}
+
+export interface FromPgOptions {
+  /**
+   * Gives statements names, so that PostgreSQL parses and plans each only once per connection. Not through a pooler that
+   * hands connections over between transactions and does not know prepared statements, as PgBouncer before 1.21. @default false
+   */
+  readonly prepare?: boolean | undefined;
 }
 
 /** A client that a pool lends. */
@@ -29,9 +45,31 @@ type ClientOf<Pool extends PgPool> = Pool extends { connect: { (): Promise<infer
   ? Client
   : Awaited<ReturnType<Pool['connect']>>;
 
-const executorOn = (client: PgClient): SqlExecutor => ({
-  async query(text, values) {
-    const { rows, rowCount } = await client.query(text, values && [...values]);
+/** A name for a statement; undefined for one that goes without. */
+type NameOf = (text: string) => string | undefined;
+
+/** A connection keeps what it has prepared, and a list of values makes a text of each length. */
+const MAX_PREPARED = 100;
+
+/** Names that no other database object of this process, or another copy of this package, gives to another text. */
+const statementNames = (): NameOf => {
+  const prefix = `samekey_${newKey()}`;
+  const names = new Map<string, string>();
+  return text => {
+    const known = names.get(text);
+    if (known !== undefined || names.size >= MAX_PREPARED) return known;
+    const name = `${prefix}_${names.size}`;
+    names.set(text, name);
+    return name;
+  };
+};
+
+const unnamed: NameOf = () => undefined;
+
+const executorOn = (client: PgClient, nameOf: NameOf): SqlExecutor => ({
+  async query(text, values = []) {
+    const name = values.length > 0 ? nameOf(text) : undefined;
+    const { rows, rowCount } = await (name === undefined ? client.query(text, [...values]) : client.query({ name, text, values: [...values] }));
     return { rows, changed: rowCount ?? 0 };
   },
 });
@@ -62,9 +100,10 @@ const rollback = (client: PgClient): Promise<Error | undefined> => client.query(
  *
  * @example const database = fromPg(new Pool({ connectionString }));
  */
-export function fromPg<Pool extends PgPool>(pool: Pool): SqlDatabase<ClientOf<Pool>>;
-export function fromPg(client: PgClient): SqlExecutor;
-export function fromPg(source: PgClient & Partial<PgPool>): SqlExecutor {
+export function fromPg<Pool extends PgPool>(pool: Pool, options?: FromPgOptions): SqlDatabase<ClientOf<Pool>>;
+export function fromPg(client: PgClient, options?: FromPgOptions): SqlExecutor;
+export function fromPg(source: PgClient & Partial<PgPool>, { prepare = false }: FromPgOptions = {}): SqlExecutor {
+  const nameOf = prepare ? statementNames() : unnamed;
   const transaction: SqlDatabase<PgPoolClient>['transaction'] = async (work, { isolation } = {}) => {
     const begin = `BEGIN${isolationClause(isolation)}`;
     const client = await (source as PgPool).connect();
@@ -72,7 +111,7 @@ export function fromPg(source: PgClient & Partial<PgPool>): SqlExecutor {
     let broken: Error | undefined;
     try {
       await client.query(begin);
-      const result = await work(executorOn(client), client);
+      const result = await work(executorOn(client, nameOf), client);
       // What broke it says more than that it is broken.
       if (connection.lost()) throw connection.lost() as Error;
       await commit(client);
@@ -85,5 +124,5 @@ export function fromPg(source: PgClient & Partial<PgPool>): SqlExecutor {
       client.release(connection.lost() ?? broken);
     }
   };
-  return Object.assign(executorOn(source), { transaction });
+  return Object.assign(executorOn(source, nameOf), { transaction });
 }

@@ -6,24 +6,40 @@ import { postgresSessions } from './sessions.js';
 import { POOL_SIZE } from './subject.js';
 import { describeSqlDatabase } from './suite.js';
 
-describeSqlDatabase<PoolClient>('fromPg', async () => {
+for (const prepare of [false, true]) {
+  describeSqlDatabase<PoolClient>(`fromPg${prepare ? ', prepared' : ''}`, async () => {
+    const place = await createPostgresDatabase();
+    const pool = new Pool({ ...place, max: POOL_SIZE });
+    pool.on('error', () => {});
+    const sessions = postgresSessions(place);
+    const subject = {
+      database: fromPg(pool, { prepare }),
+      dialect: 'postgres',
+      through: (client: PoolClient, text: string) => client.query(text),
+      lent: () => pool.totalCount - pool.idleCount,
+      cut: sessions.cut,
+    } as const;
+    const close = async (): Promise<void> => {
+      await pool.end();
+      await sessions.end();
+      await place.drop();
+    };
+    return { subject, close };
+  });
+}
+
+test('fromPg prepares what has values, each text once, and a bounded number of them', async () => {
   const place = await createPostgresDatabase();
-  const pool = new Pool({ ...place, max: POOL_SIZE });
-  pool.on('error', () => {});
-  const sessions = postgresSessions(place);
-  const subject = {
-    database: fromPg(pool),
-    dialect: 'postgres',
-    through: (client: PoolClient, text: string) => client.query(text),
-    lent: () => pool.totalCount - pool.idleCount,
-    cut: sessions.cut,
-  } as const;
-  const close = async (): Promise<void> => {
-    await pool.end();
-    await sessions.end();
-    await place.drop();
-  };
-  return { subject, close };
+  const pool = new Pool({ ...place, max: 1 });
+  const sql = fromPg(pool, { prepare: true });
+  const prepared = async (): Promise<number> => Number((await pool.query('SELECT count(*) FROM pg_prepared_statements')).rows[0].count);
+  for (const value of [1, 2, 3]) expect((await sql.query('SELECT $1::int AS n', [value])).rows).toEqual([{ n: value }]);
+  await sql.query('SELECT 1');
+  expect(await prepared()).toBe(1);
+  for (let at = 0; at < 150; at += 1) await sql.query(`SELECT $1::int AS n${at}`, [at]);
+  expect(await prepared()).toBe(100);
+  await pool.end();
+  await place.drop();
 });
 
 test('fromPg of a client works in the transaction that the client is in', async () => {

@@ -36,7 +36,7 @@ const dialectOn = (now: () => Statement): Dialect => ({
   noWait: undefined,
   readsLock: false,
   whole: undefined,
-  lockTimeout: undefined,
+  patience: undefined,
 });
 
 /** The first SQLite in which several connections may share a write-ahead log: before it, a reset of the log could lose pages. */

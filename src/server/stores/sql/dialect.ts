@@ -4,6 +4,16 @@ import type { RecordRef } from '../../record.js';
 /** A column and what it is set to. */
 export type Assignments = Readonly<Record<string, Statement>>;
 
+/** Statements that wait for a lock a bounded time, ms. */
+export interface Patience {
+  readonly set: (ms: number) => Statement;
+  readonly reset: Statement;
+  /** Inserts a row, and leaves the bound as it was. The first row tells how many were `inserted`, and the time `now`. */
+  readonly insert: (table: Statement, row: Assignments, ms: number) => Statement;
+  /** Codes of errors by which a statement says that its time is over. */
+  readonly exceeded: ReadonlySet<unknown>;
+}
+
 /** Where databases differ in what the store says to them. Times are ms since 1970 outside of statements. */
 export interface Dialect {
   readonly placeholders: Placeholders;
@@ -40,6 +50,6 @@ export interface Dialect {
    * a mark that is set before a handler's statements, a check that fails when it is gone, and the codes that it fails with.
    */
   readonly whole: { readonly mark: Statement; readonly check: Statement; readonly lost: ReadonlySet<unknown> } | undefined;
-  /** Statements that bound, and no longer bound, the wait for a lock in the transaction they are in. Undefined: not possible. */
-  readonly lockTimeout: { readonly set: (ms: number) => Statement; readonly reset: Statement; readonly exceeded: ReadonlySet<unknown> } | undefined;
+  /** How a transaction waits for a lock no longer than it wants. Undefined: it cannot say so. */
+  readonly patience: Patience | undefined;
 }

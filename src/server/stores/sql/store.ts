@@ -2,7 +2,8 @@ import type { SqlDatabase } from '../../../sql/database.js';
 import { sql } from '../../../sql/statement.js';
 import { claimRecord, resolveRecord, settleRecord, type Change, type Claim, type ClaimResult, type DedupRecord, type RecordRef } from '../../record.js';
 import type { DedupStore } from '../../store.js';
-import { entering } from './enter.js';
+import { enteringSingleTx } from './enter-single-tx.js';
+import { enteringTx } from './enter-tx.js';
 import { isPlain, type SqlStoreOptions } from './mode.js';
 import { purgeTable } from './purge.js';
 import type { Table } from './table.js';
@@ -49,5 +50,7 @@ export const sqlDedupStore = <Tx>(database: SqlDatabase<Tx>, table: Table, optio
       });
     }, { isolation: options.isolation }),
   };
-  return options.mode === 'lease' ? store : { ...store, enter: entering(database, table, options) };
+  if (options.mode === 'lease') return store;
+  const entering = options.mode === 'tx' ? enteringTx : enteringSingleTx;
+  return { ...store, enter: entering(database, table, options) };
 };

@@ -1,0 +1,50 @@
+import { SamekeyError } from '../../../errors.js';
+import type { SqlDatabase, SqlExecutor } from '../../../sql/database.js';
+import { sql } from '../../../sql/statement.js';
+import { asNumber } from '../../../sql/values.js';
+import { hasCode } from '../../contention.js';
+import type { Claim } from '../../record.js';
+import type { DedupStore, Entered } from '../../store.js';
+import type { Patience } from './dialect.js';
+import { blankColumns, blankRow, busy, runLocked, undoable } from './held-run.js';
+import type { SqlStoreOptions } from './mode.js';
+import type { SeenRow, Table } from './table.js';
+
+/** ms that a duplicate waits where nothing else is said: a client's patience, and less than most handlers may take. */
+const LOCK_TIMEOUT_MS = 2_000;
+
+// The note would outlive a rollback that takes the record itself away, and nobody could resolve it.
+const noNote = (): Promise<never> =>
+  Promise.reject(new SamekeyError('NOT_POSSIBLE', "effectStarted() needs a record that is committed before the effect, which 'single-tx' has not. Use mode: 'tx' for handlers with effects elsewhere."));
+
+/** Inserts the row, or waits for whoever has it. */
+const claimRow = async (on: SqlExecutor, table: Table, claim: Claim, patience: Patience, timeout: number): Promise<SeenRow> => {
+  const { rows } = await table.run(on, patience.insert(table.names.keys, { ...blankColumns(table, claim), revision: sql`1` }, timeout));
+  // In the transaction that inserted the row nothing but its own statements can have changed it.
+  if (asNumber(rows[0]?.['inserted']) === 1) return blankRow(claim, asNumber(rows[0]?.['now']));
+  await table.run(on, patience.set(timeout));
+  const seen = await table.lock(on, claim, sql`FOR UPDATE`);
+  await table.run(on, patience.reset);
+  if (!seen) throw new Error(`The row of key "${claim.key}" was purged while it was waited for. Try again.`);
+  return seen;
+};
+
+/** Claim, effects and answer in one transaction: duplicates wait for it, because they cannot see what it does. */
+export const enteringSingleTx = <Tx>(database: SqlDatabase<Tx>, table: Table, { lockTimeout = LOCK_TIMEOUT_MS }: SqlStoreOptions): NonNullable<DedupStore<Tx>['enter']> => {
+  const { patience } = table.dialect;
+  if (!patience) throw new TypeError("This database has no lock timeout for one transaction, so mode 'single-tx' is not possible. Use 'tx'.");
+  return async <T>(claim: Claim, work: Parameters<NonNullable<DedupStore<Tx>['enter']>>[1]): Promise<Entered<T>> => {
+    let began = false;
+    const inTransaction = async (on: SqlExecutor, tx: Tx): Promise<Entered<T>> => {
+      const seen = await claimRow(on, table, claim, patience, lockTimeout);
+      began = true;
+      return (await runLocked({ table, on, tx, seen, note: noNote }, claim, work)) as Entered<T>;
+    };
+    try {
+      return (await undoable(database, table, claim, database.transaction(inTransaction, { isolation: 'read committed' }))) as Entered<T>;
+    } catch (error) {
+      if (began || !hasCode(error, patience.exceeded)) throw error;
+      return (await busy(database, table, claim)) ?? { kind: 'in-progress', leaseLeft: 0, operationRef: claim.operationRef };
+    }
+  };
+};

@@ -1,0 +1,54 @@
+import type { SqlDatabase, SqlExecutor } from '../../../sql/database.js';
+import { claimRecord, type Claim } from '../../record.js';
+import type { DedupStore, Entered } from '../../store.js';
+import { blankColumns, blankRow, busy, refusal, runLocked, undoable, type Refused, type Work } from './held-run.js';
+import { isPlain, type SqlStoreOptions } from './mode.js';
+import { FIRST_REVISION, type SeenRow, type Table } from './table.js';
+
+/** Times that a row vanishes (a purge) between its insert and its lock before that is called a failure. */
+const MAX_ENTRIES = 10;
+
+/** Locks the row that this claim has just inserted: unless somebody was quicker, all of it is known. */
+const lockInserted = async (on: SqlExecutor, table: Table, claim: Claim): Promise<SeenRow | undefined> => {
+  const { skipLocked } = table.dialect;
+  const glance = await table.glance(on, claim, skipLocked);
+  if (!glance) return undefined;
+  const untouched = glance.revision === FIRST_REVISION && !glance.announced;
+  return untouched ? blankRow(claim, glance.now) : table.lock(on, claim, skipLocked);
+};
+
+/**
+ * The row is committed before the transaction of the handler, which locks it: duplicates see the one, and skip the other
+ * instead of waiting for it.
+ */
+export const enteringTx = <Tx>(database: SqlDatabase<Tx>, table: Table, { isolation }: SqlStoreOptions): NonNullable<DedupStore<Tx>['enter']> => {
+  const lockAndRun = <T>(claim: Claim, work: Work<Tx, T>, first: boolean): Promise<Entered<T> | undefined> => {
+    const note = (fence: number): Promise<void> => table.note(database, claim, fence);
+    const inTransaction = async (on: SqlExecutor, tx: Tx): Promise<Entered<T> | undefined> => {
+      const seen = first ? await lockInserted(on, table, claim) : await table.lock(on, claim, table.dialect.skipLocked);
+      return seen && runLocked({ table, on, tx, seen, note }, claim, work);
+    };
+    return undoable(database, table, claim, database.transaction(inTransaction, { isolation }));
+  };
+
+  const look = async (claim: Claim): Promise<Refused | undefined> => {
+    const seen = await table.read(database, claim);
+    if (seen) return refusal(seen, claim);
+    const { result } = claimRecord(undefined, claim, await table.now(database));
+    return result.kind === 'won' ? undefined : result;
+  };
+
+  return async (claim, work) => {
+    const looksFirst = !isPlain(claim);
+    for (let entries = 0; entries < MAX_ENTRIES; entries += 1) {
+      const early = looksFirst ? await look(claim) : undefined;
+      if (early) return early;
+      const first = await table.insert(database, blankColumns(table, claim), table.dialect.noWait);
+      const known = first || looksFirst ? undefined : await look(claim);
+      if (known) return known;
+      const entered = (await lockAndRun(claim, work, first)) ?? (await busy(database, table, claim));
+      if (entered) return entered;
+    }
+    throw new Error(`The row of key "${claim.key}" vanished ${MAX_ENTRIES} times before it could be locked. Is something else deleting from the table?`);
+  };
+};

@@ -1,0 +1,103 @@
+import type { SqlDatabase, SqlExecutor } from '../../../sql/database.js';
+import { claimRecord, NO_LEASE, unlocked, type Claim, type ClaimResult, type DedupRecord } from '../../record.js';
+import type { Ending, Entered, Entry } from '../../store.js';
+import type { Assignments } from './dialect.js';
+import { columnsOf, heldColumns, settledColumns } from './row.js';
+import { FIRST_REVISION, type SeenRow, type Table } from './table.js';
+
+export type Refused = Exclude<ClaimResult, { kind: 'won' }>;
+export type Work<Tx, T> = (entry: Entry<Tx>) => Promise<Ending<T>>;
+
+/** A run that has ended, and the row that it makes of the one it began with. */
+interface Finished<T> {
+  readonly ending: Ending<T>;
+  readonly seen: SeenRow;
+  readonly next: DedupRecord;
+}
+
+/** Rolls a transaction back without losing how its work ended. */
+class Undo<T> extends Error {
+  readonly finished: Finished<T>;
+  constructor(finished: Finished<T>) {
+    super('The transaction is rolled back on purpose.');
+    this.finished = finished;
+  }
+}
+
+/** A row that says only that the key was seen. Nobody holds it: to run is to lock it. */
+const blank = ({ scope, key, fingerprint, operationRef, keyRetention }: Claim, now: number): DedupRecord => ({
+  scope, key, state: 'in_progress', fingerprint, owner: '', fence: 0, attempts: 0, leaseUntil: NO_LEASE, effectStarted: false, operationRef,
+  firstSeenAt: now, keyExpiresAt: now + keyRetention,
+});
+
+/** The columns of a blank row, its times from now on. */
+export const blankColumns = ({ dialect }: Table, claim: Claim): Assignments => ({ ...columnsOf(blank(claim, 0), dialect.later), lease_until: dialect.time(NO_LEASE) });
+
+/** A blank row as it was just inserted. */
+export const blankRow = (claim: Claim, now: number): SeenRow => ({ row: blank(claim, now), revision: FIRST_REVISION, now });
+
+/** What is decided without a lock and without a write; undefined where the lock decides. */
+export const refusal = ({ row, now }: SeenRow, claim: Claim): Refused | undefined => {
+  const { next, result } = claimRecord(row, claim, now);
+  return next || result.kind === 'won' ? undefined : result;
+};
+
+/** What a key that is locked by somebody else, or gone, means for the claim. Undefined: begin again. */
+export const busy = async (database: SqlDatabase, table: Table, claim: Claim): Promise<Refused | undefined> => {
+  const seen = await table.read(database, claim);
+  return seen && (refusal(seen, claim) ?? { kind: 'in-progress', leaseLeft: 0, operationRef: seen.row.operationRef });
+};
+
+const ended = <T>({ ending, next }: Finished<T>): Entered<T> => ({ kind: 'ended', ending, operationRef: next.operationRef });
+
+/** A transaction that has the key's row locked. */
+export interface Locked<Tx> {
+  readonly table: Table;
+  readonly on: SqlExecutor;
+  readonly tx: Tx;
+  readonly seen: SeenRow;
+  /** Notes that the run with this fence may have effects elsewhere. */
+  readonly note: (fence: number) => Promise<void>;
+}
+
+/** Runs the handler under the lock. What it did stays only together with the settled row. */
+export const runLocked = async <T, Tx>({ table, on, tx, seen, note }: Locked<Tx>, claim: Claim, work: Work<Tx, T>): Promise<Entered<T>> => {
+  const { whole, later } = table.dialect;
+  const { next, result } = claimRecord(unlocked(seen.row), claim, seen.now);
+  if (result.kind !== 'won' || !next) {
+    if (next) await table.replace(on, seen, table.columns(next));
+    return result as Refused;
+  }
+  const { fence, attempt, operationRef } = result;
+  let used = false;
+  const open = async (): Promise<Tx> => {
+    if (!used && whole) await table.run(on, whole.mark);
+    used = true;
+    return tx;
+  };
+  const ending = await work({ fence, attempt, operationRef, open, startEffect: () => note(fence) });
+  const finished = { ending, seen, next };
+  if (used && !ending.keep) throw new Undo(finished);
+  if (used && whole) await table.run(on, whole.check);
+  const held = seen.row.fence === 0 ? heldColumns(next) : table.columns(next);
+  if (await table.replace(on, seen, { ...held, ...settledColumns(ending.settlement, later) })) return ended(finished);
+  throw new Error(`The row of key "${claim.key}" changed although it was locked. All was rolled back.`);
+};
+
+/** Settles a run whose transaction was rolled back, unless another one has got hold of the key meanwhile: then that one counts. */
+const settleUndone = async <T>(database: SqlDatabase, table: Table, claim: Claim, finished: Finished<T>): Promise<Entered<T>> => {
+  const { ending, seen, next } = finished;
+  const columns = { ...table.columns(next), ...settledColumns(ending.settlement, table.dialect.later) };
+  const settled = (await table.replace(database, seen, columns)) || (await table.insert(database, columns));
+  return settled ? ended(finished) : ((await busy(database, table, claim)) ?? ended(finished));
+};
+
+/** What became of a transaction whose work may have wanted it to be rolled back. */
+export const undoable = async <T>(database: SqlDatabase, table: Table, claim: Claim, transaction: Promise<Entered<T> | undefined>): Promise<Entered<T> | undefined> => {
+  try {
+    return await transaction;
+  } catch (error) {
+    if (error instanceof Undo) return settleUndone(database, table, claim, (error as Undo<T>).finished);
+    throw error;
+  }
+};
