@@ -1,23 +1,16 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright';
-import { build } from 'vite';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startBrowser } from '../support/browser-session.js';
 import type { BrowserSession } from '../support/browser-session.js';
+import { buildPages, type BuiltPages } from '../support/built-pages.js';
 import { startPaymentServer } from '../support/payment-server.js';
 import type { PaymentServer } from '../support/payment-server.js';
 
-const pages = mkdtempSync(join(tmpdir(), 'samekey-pages-'));
-
+let pages: BuiltPages;
 beforeAll(async () => {
-  const root = fileURLToPath(new URL('page', import.meta.url));
-  const input = [join(root, 'index.html'), join(root, 'bare.html')];
-  await build({ root, build: { outDir: pages, emptyOutDir: true, minify: false, rolldownOptions: { input } }, logLevel: 'error' });
+  pages = await buildPages(new URL('page/', import.meta.url), ['index.html', 'bare.html']);
 });
-afterAll(() => rmSync(pages, { recursive: true, force: true }));
+afterAll(() => pages.remove());
 
 /** The page shows the answer, or what went wrong instead. */
 const answerOn = async (page: Page): Promise<string> => {
@@ -44,7 +37,7 @@ describe.each(['chromium', 'firefox'] as const)('a checkout in %s', name => {
   afterAll(() => browser.close());
   // A server of its own per test is an origin of its own, so no test sees what another stored.
   beforeEach(async () => {
-    server = await startPaymentServer({ pages });
+    server = await startPaymentServer({ pages: pages.folder });
   });
   afterEach(() => server.close());
 

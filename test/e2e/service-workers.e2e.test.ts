@@ -1,12 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { msw } from 'msw/vite';
 import type { Page } from 'playwright';
-import { build } from 'vite';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startBrowser, type BrowserSession } from '../support/browser-session.js';
+import { buildPages, type BuiltPages } from '../support/built-pages.js';
 import { startPaymentServer, type PaymentServer } from '../support/payment-server.js';
 import { bePatient } from '../support/patience.js';
 import type { MockedPage } from './workers-page/mocked.js';
@@ -16,18 +11,11 @@ bePatient();
 
 declare const window: { readonly mocked: MockedPage; readonly shop: ShopPage };
 
-const pages = mkdtempSync(join(tmpdir(), 'samekey-workers-'));
-
+let pages: BuiltPages;
 beforeAll(async () => {
-  const root = fileURLToPath(new URL('workers-page', import.meta.url));
-  const input = [join(root, 'mocked/index.html'), join(root, 'shop/index.html')];
-  // Modules that wait at their top need a target of today.
-  await build({
-    root, plugins: [msw({ mode: 'worker-only' })], logLevel: 'error',
-    build: { outDir: pages, emptyOutDir: true, minify: false, target: 'esnext', rolldownOptions: { input } },
-  });
+  pages = await buildPages(new URL('workers-page/', import.meta.url), ['mocked/index.html', 'shop/index.html']);
 });
-afterAll(() => rmSync(pages, { recursive: true, force: true }));
+afterAll(() => pages.remove());
 
 describe.each(['chromium', 'firefox'] as const)('service workers in %s', name => {
   let browser: BrowserSession;
@@ -38,7 +26,7 @@ describe.each(['chromium', 'firefox'] as const)('service workers in %s', name =>
   afterAll(() => browser.close());
   // A real server behind the mock, which counts what reaches it; a new one is a new origin, without any worker.
   beforeEach(async () => {
-    server = await startPaymentServer({ pages });
+    server = await startPaymentServer({ pages: pages.folder });
   });
   afterEach(() => server.close());
 
