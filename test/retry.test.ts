@@ -56,6 +56,8 @@ describe('decide', () => {
     ['431', answer(431), 'reject:not-admitted', 'park:auth'],
     ['a stored 400', answer(400, { meanings: ['stored'] }), 'reject:stored', 'reject:stored'],
     ['a replayed 402', answer(402, { meanings: ['replayed'] }), 'reject:stored', 'reject:stored'],
+    ['what is there already', answer(409, { meanings: ['already-done', 'replayed'], ownCode: true }), 'inDoubt', 'settle'],
+    ['what is there already, and is what was asked for', answer(409, { meanings: ['already-done', 'replayed'], ownCode: true, accepted: 'succeeded' }), 'settle', 'settle'],
     ['a stored 500', answer(500, { meanings: ['stored'] }), 'inDoubt', 'inDoubt'],
     ['a replayed 503', answer(503, { meanings: ['replayed'] }), 'inDoubt', 'inDoubt'],
     ['409 in progress', answer(409, { meanings: ['in-progress'] }), 'wait', 'wait'],
