@@ -33,9 +33,7 @@ export interface HandleOptions {
   readonly effects?: Effects | undefined;
 }
 
-const never = new AbortController().signal;
-
 /** What a handler is told when no key protects its run. */
 export const unprotected = <Tx>(name: string, transaction: () => Promise<Tx>): HandlerContext<Tx> => ({
-  name, scope: undefined, key: undefined, attempt: 1, signal: never, effectStarted: async () => {}, transaction,
+  name, scope: undefined, key: undefined, attempt: 1, signal: new AbortController().signal, effectStarted: async () => {}, transaction,
 });

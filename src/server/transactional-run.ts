@@ -28,14 +28,12 @@ const NOTE_TIMEOUT = 10_000;
 const noConnection = (): DOMException =>
   timedOut('effectStarted() needs a connection beside that of the transaction and got none in 10 s. Make the pool larger than the number of runs at once.')();
 
-// The lock is the lease here: it lasts as long as the transaction, and cannot be lost before it.
-const never = new AbortController().signal;
-
 const runOf = <T, Tx>({ clock }: EngineOptions<Tx>, { scope, key }: Claim, entry: Entry<Tx>, progress: Progress<T>): Run<Tx> => ({
   scope, key,
   attempt: entry.attempt,
   fence: entry.fence,
-  signal: never,
+  // The lock is the lease here: it lasts as long as the transaction. One of its own, because a request made with it listens.
+  signal: new AbortController().signal,
   async effectStarted() {
     // From here on in any case: a note that seems to have failed may stand.
     progress.effectStarted = true;
