@@ -16,11 +16,12 @@ export const expiryCases: readonly DedupStoreCase[] = [
     },
   },
   {
-    name: 'an expired key runs once under 20 claims at once, also for another request',
+    name: 'C72: an expired key that nobody purged runs once under 20 claims at once, for the same request and for another',
     async run({ store, pass }) {
-      await store.settle(await win(store, 'a'), completed());
+      for (const key of ['same', 'other']) await store.settle(await win(store, 'a', { key }), completed());
       await pass(DAY + 1);
-      ensureEqual(kindsOf(await race(store, 20, { fingerprint: 'v1:sha256:bb' })), { won: 1, 'in-progress': 19 }, 'one run, no reuse');
+      ensureEqual(kindsOf(await race(store, 20, { key: 'same' })), { won: 1, 'in-progress': 19 }, 'one run of the same request');
+      ensureEqual(kindsOf(await race(store, 20, { key: 'other', fingerprint: 'v1:sha256:bb' })), { won: 1, 'in-progress': 19 }, 'one run of another, no reuse');
     },
   },
   {

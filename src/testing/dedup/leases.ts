@@ -1,7 +1,11 @@
+import type { ClaimResult } from '../../server/record.js';
 import { ensure, ensureEqual } from '../check.js';
 import { answerOf, claimOf, completed, DAY, kindsOf, LEASE, race, released, win, type DedupStoreCase } from './subject.js';
 
 const ref = { scope: 'shop', key: 'k1' };
+
+/** Enough for either to come first now and then. */
+const ROUNDS = 10;
 
 /** What becomes of runs whose worker is slow or dead. */
 export const leaseCases: readonly DedupStoreCase[] = [
@@ -23,6 +27,35 @@ export const leaseCases: readonly DedupStoreCase[] = [
       ensureEqual(kindsOf(results), { won: 1, 'in-progress': 19 }, 'one takes over');
       const winner = results.find(({ kind }) => kind === 'won');
       ensureEqual(winner, { kind: 'won', fence: 2, attempt: 2, operationRef: 'ref-a' }, 'with a higher fence');
+    },
+  },
+  {
+    name: 'C68: what is left of a dead run’s lease is told until it ends, then exactly one of 20 takes over',
+    async run({ store, pass, drift = 0 }) {
+      await win(store, 'a');
+      const left = 15_000;
+      await pass(LEASE - left);
+      for (const result of await race(store, 5, { effects: 'idempotent' })) {
+        ensure(result.kind === 'in-progress' && result.leaseLeft <= left && result.leaseLeft >= left - drift, 'no more than what is left of it');
+      }
+      await pass(left + 1);
+      ensureEqual(kindsOf(await race(store, 20, { effects: 'idempotent' })), { won: 1, 'in-progress': 19 }, 'one takes over');
+    },
+  },
+  {
+    name: 'C70: of the late end of a run and its takeover at once, exactly one counts',
+    async run({ store, pass }) {
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const key = `k-${round}`;
+        const late = await win(store, 'late', { key });
+        await pass(LEASE + 1);
+        const takeOver = (): Promise<ClaimResult[]> => race(store, 3, { key, effects: 'idempotent' });
+        // Each begins in half of the rounds.
+        const early = round % 2 === 0 ? takeOver() : undefined;
+        const [ended, claims] = await Promise.all([store.settle(late, completed()), early ?? takeOver()]);
+        ensureEqual(kindsOf(claims), ended ? { completed: 3 } : { won: 1, 'in-progress': 2 }, 'three replays of its answer, or one takeover');
+        ensureEqual(await store.settle(late, completed()), ended, 'and so it stays');
+      }
     },
   },
   {
