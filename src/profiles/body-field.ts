@@ -5,8 +5,22 @@ type JsonObject = Readonly<Record<string, unknown>>;
 const decoder = new TextDecoder('utf-8', { fatal: true });
 const encoder = new TextEncoder();
 
-/** Strings, and what JSON is divided by. Good for text that is known to be JSON. */
-const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]/g;
+/** Where a string of JSON that begins at `from` ends. A loop, because an expression would exhaust the stack of the matcher on long ones. */
+const endOfString = (text: string, from: number): number => {
+  let at = from + 1;
+  while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
+  return at + 1;
+};
+
+/** The strings, and what divides them, of text that is known to be JSON. */
+function* tokensOf(text: string): Generator<readonly [token: string, index: number]> {
+  const divider = /["{}[\],:]/g;
+  for (let found = divider.exec(text); found; found = divider.exec(text)) {
+    const { 0: token, index } = found;
+    if (token === '"') divider.lastIndex = endOfString(text, index);
+    yield [text.slice(index, divider.lastIndex), index];
+  }
+}
 
 const parse = (body: ArrayBuffer | Uint8Array | null): { readonly text: string; readonly json: JsonObject } | undefined => {
   try {
@@ -24,7 +38,7 @@ const spansOf = (text: string, name: string): [from: number, to: number][] => {
   let depth = 0;
   let last = '';
   let from: number | undefined;
-  for (const { 0: token, index } of text.matchAll(TOKEN)) {
+  for (const [token, index] of tokensOf(text)) {
     if (depth === 1 && token === ':' && JSON.parse(last) === name) from = index + 1;
     if (depth === 1 && from !== undefined && (token === ',' || token === '}')) {
       spans.push([from, index]);

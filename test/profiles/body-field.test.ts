@@ -48,6 +48,11 @@ describe('a key in the body', () => {
     );
   });
 
+  it('is found in a body as large as a client keeps', () => {
+    const long = JSON.stringify({ note: 'x\\"'.repeat(3_000_000), idempotency_key: 'old' });
+    expect(field.read(bytes(write(long)))).toBe('K');
+  });
+
   it('may have any name', () => {
     const odd = bodyField('a "b"');
     const body = odd.write(bytes('{"c":1}'), 'k');
