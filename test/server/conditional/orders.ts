@@ -2,16 +2,26 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { createPool } from 'mysql2/promise';
-import { Pool } from 'pg';
+import { createPool, type PoolConnection } from 'mysql2/promise';
+import { Pool, type PoolClient } from 'pg';
+import type { HandlerContext } from '../../../src/server/index.js';
+import { migrate } from '../../../src/server/migrate.js';
+import type { DedupStore } from '../../../src/server/store.js';
+import { mysqlDedupStore } from '../../../src/server/stores/mysql.js';
+import { postgresDedupStore } from '../../../src/server/stores/postgres.js';
+import { sqliteDedupStore } from '../../../src/server/stores/sqlite.js';
 import { versionedResource, type VersionedDialect, type VersionedResource, type VersionedResourceOptions } from '../../../src/server/conditional/index.js';
-import { fromMysql2, fromNodeSqlite, fromPg, type SqlDatabase } from '../../../src/sql/index.js';
+import { fromMysql2, fromNodeSqlite, fromPg, onNodeSqlite, type SqlDatabase, type SqlExecutor } from '../../../src/sql/index.js';
 import { createMysqlDatabase, createPostgresDatabase } from '../../support/sql-servers.js';
 
 /** A database with an empty table of orders. */
 export interface OrdersDatabase {
   readonly dialect: VersionedDialect;
   readonly database: SqlDatabase;
+  /** Makes a dedup table in the same database. */
+  openStore(): Promise<DedupStore>;
+  /** What a handler's statements go through, in the transaction that records its answer. */
+  transactionOf(context: HandlerContext): Promise<SqlExecutor>;
   close(): Promise<void>;
 }
 
@@ -31,7 +41,12 @@ const openPostgres = async (): Promise<OrdersDatabase> => {
     await pool.end();
     await drop();
   };
-  return { dialect: 'postgres', database: fromPg(pool), close };
+  const database = fromPg(pool);
+  return {
+    dialect: 'postgres', database, close,
+    openStore: async () => (await migrate(database, 'postgres'), postgresDedupStore(database) as DedupStore),
+    transactionOf: async context => fromPg((await context.transaction()) as PoolClient),
+  };
 };
 
 const openMysql = async (): Promise<OrdersDatabase> => {
@@ -41,7 +56,12 @@ const openMysql = async (): Promise<OrdersDatabase> => {
     await pool.end();
     await drop();
   };
-  return { dialect: 'mysql', database: fromMysql2(pool), close };
+  const database = fromMysql2(pool);
+  return {
+    dialect: 'mysql', database, close,
+    openStore: async () => (await migrate(database, 'mysql'), mysqlDedupStore(database) as DedupStore),
+    transactionOf: async context => fromMysql2((await context.transaction()) as PoolConnection),
+  };
 };
 
 const openSqlite = async (): Promise<OrdersDatabase> => {
@@ -51,7 +71,12 @@ const openSqlite = async (): Promise<OrdersDatabase> => {
     sqlite.close();
     rmSync(directory, { recursive: true, force: true });
   };
-  return { dialect: 'sqlite', database: fromNodeSqlite(sqlite), close };
+  const database = fromNodeSqlite(sqlite);
+  return {
+    dialect: 'sqlite', database, close,
+    openStore: async () => (await migrate(database, 'sqlite'), sqliteDedupStore(database) as DedupStore),
+    transactionOf: async context => onNodeSqlite((await context.transaction()) as DatabaseSync),
+  };
 };
 
 const withTable = (open: () => Promise<OrdersDatabase>) => async (): Promise<OrdersDatabase> => {
