@@ -24,7 +24,7 @@ export const invalid = (why: string): SentKey => ({ kind: 'invalid', why });
 const unquote = (value: string): string | undefined => QUOTED.exec(value)?.[1]?.replace(/\\(["\\])/g, '$1');
 
 /** A key by itself, however it was carried. `form`: the key without what only quotes allow. */
-export const checkKey = (key: string, { keyFormat, maxLength }: Profile, form = key): SentKey => {
+export const checkKey = (key: string, { keyFormat, maxLength }: Profile, form: string = key): SentKey => {
   if (key === '') return invalid('It is empty.');
   if (key.length > maxLength) return invalid(`It has ${key.length} characters; at most ${maxLength} are accepted.`);
   return keyFormat.test(form) ? { kind: 'key', key, madeAt: keyMadeAt(key) } : invalid(`It does not look like ${keyFormat.source}. A UUID is always accepted.`);
