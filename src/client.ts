@@ -3,6 +3,7 @@ import { createCore, type Core } from './core.js';
 import { OperationPendingError, StoreUnavailableError, UndeclaredOriginError, isSamekeyError, type OperationInfo } from './errors.js';
 import { indexedDBKeyStore } from './keystore/indexeddb.js';
 import type { KeyStore } from './keystore/keystore.js';
+import { toJson } from './lossy-json.js';
 import type { Operations } from './operations.js';
 import { OWN_CLIENT_OPTIONS, policyOf, settingsOf, type CallOptions, type ClientOptions, type FetchInit, type OperationOptions } from './options.js';
 import { infos, present, type Manner } from './present.js';
@@ -38,6 +39,8 @@ interface Call {
   readonly manner: Manner;
   readonly follow: boolean;
   readonly streaming: boolean;
+  /** What of the body JSON could not say. */
+  unsaid?: string;
   /** Set by the first send: a forced retry of ky's is the same operation. */
   target?: Target;
   info?: () => OperationInfo | undefined;
@@ -138,6 +141,7 @@ const createDispatch = (core: Core, declared: ReadonlySet<string>) => {
   const perform = async (request: Request, call: Call, name: string | undefined, init: RequestInit | undefined): Promise<Response> => {
     const { options, manner } = call;
     assertWanted(request);
+    if (call.unsaid !== undefined) throw new TypeError(`The body has ${call.unsaid}, which JSON would turn into null. Nothing was sent. Send a number, or null where you mean it.`);
     if (request.mode === 'no-cors') throw new TypeError('mode: "no-cors" hides every answer, so the operation could never be settled. Nothing was sent. Use CORS, or `operation: false`.');
     const policy = policyOf(options, settings.policy, true);
     const { totalTimeout: ms } = policy;
@@ -197,6 +201,7 @@ const wrap = (core: Core, dispatch: Dispatch, instance: KyInstance, defaults: Ca
     const options = { ...(omit(given, OWN_CALL_OPTIONS) as KyOptions), ...(method && { method }), ...(managed && MANAGED_KY_OPTIONS), ...(managed && (hooked || given.hooks?.afterResponse) && FORCEABLE) };
     if (own.ifMatch !== undefined) options.headers = { ...Object.fromEntries(new Headers(given.headers as HeadersInit)), 'if-match': own.ifMatch };
     const call: Call = { options: own, manner: 'throw', ...traitsOf(input, own) };
+    if (managed && !own.stringifyJson) options.stringifyJson = data => toJson(data, what => (call.unsaid ??= what));
     const promise = instance(input, { ...options, ...(managed && { samekey: call }) } as KyOptions);
     infos.set(promise, () => call.info?.());
     return promise;
@@ -240,7 +245,8 @@ export const createClient = (options: ClientOptions = {}): Client => {
     const extra = orNothing(rest);
     return samekey ? dispatch(input as Request, samekey, extra) : core.settings.fetch(input as Request, extra);
   };
-  return wrap(core, dispatch, ky.create({ ...omit(options, OWN_CLIENT_OPTIONS), fetch } as KyOptions), options.hooks ? { hooks: options.hooks } : {});
+  const { hooks, stringifyJson } = options;
+  return wrap(core, dispatch, ky.create({ ...omit(options, OWN_CLIENT_OPTIONS), fetch } as KyOptions), { ...(hooks && { hooks }), ...(stringifyJson && { stringifyJson }) });
 };
 
 /**

@@ -246,11 +246,19 @@ describe('retries', () => {
     expect(await failure(api.post('charges', { json: {} }))).toMatchObject({ code: 'OPERATION_PENDING', phase, operation: { state } });
   });
 
-  it('C29: an HTML error page is never taken for the answer', async () => {
-    const page = new Response('<html>Bad gateway</html>', { status: 502, headers: { 'content-type': 'text/html' } });
-    const { api, backing } = bench([page, page, created()]);
+  it.each<[string, ResponseInit]>([
+    ['502 with HTML', { status: 502, headers: { 'content-type': 'text/html' } }],
+    ['503 with HTML', { status: 503, headers: { 'content-type': 'text/html' } }],
+    ['503 with HTML that says it is JSON', { status: 503, headers: { 'content-type': 'application/json' } }],
+    ['a proxy’s 500 page without a type', { status: 500 }],
+  ])('C29: %s and no Retry-After is never taken for the answer: it is asked again, and until then nobody knows', async (_, init) => {
+    const page = new Response('<html>Bad gateway</html>', init);
+    const { api, backing, transport } = bench([page, page, created()], { retry: 1 });
+    expect(await failure(api.post('charges', charge))).toMatchObject({ code: 'OPERATION_PENDING', phase: 'unknown', operation: { state: 'pending' } });
+    const kept = [...backing.heads.values()][0] as Head;
+    expect([kept.answer, kept.response]).toEqual([undefined, null]);
     expect(await api.post('charges', charge).json()).toEqual({ id: 'ch_1' });
-    expect([...backing.heads.values()][0]).toMatchObject({ answer: { status: 201 } });
+    expect([transport.seen.length, transport.keys.length, ([...backing.heads.values()][0] as Head).answer?.status]).toEqual([3, 1, 201]);
   });
 
   it('C31: a Retry-After of weeks ends the waiting now and keeps the record for later', async () => {
@@ -332,6 +340,22 @@ describe('bodies', () => {
     const other = form();
     other.set('a', '2');
     expect(await failure(after.api.post('upload', { operation: 'u', body: other }))).toBeInstanceOf(OperationMismatchError);
+  });
+
+  it.each([['NaN', { amount: Number.NaN }, '"amount": NaN'], ['Infinity, deep', { lines: [{ sum: Infinity }] }, '"sum": Infinity'], ['NaN alone', Number.NaN, 'NaN']])('C81: %s in a body is an error before the send, not null', async (_, json, said) => {
+    const { api, transport, backing } = bench([created()]);
+    for (const named of [charge, {}]) {
+      const error = await failure(api.post('charges', { ...named, json }));
+      expect(error).toBeInstanceOf(TypeError);
+      expect(error.message).toMatch(`has ${said}, which JSON would turn into null. Nothing was sent.`);
+    }
+    expect([transport.seen.length, backing.heads.size]).toEqual([0, 0]);
+    // What samekey does not manage it does not judge, nor what the caller serialises.
+    await api.post('events', { prefix: 'https://stats.test', json });
+    await api.post('charges', { ...charge, json, stringifyJson: () => '{}' });
+    const own = bench([created()], { stringifyJson: () => '{}' });
+    await own.api.post('charges', { ...charge, json });
+    expect([...transport.seen, ...own.transport.seen].map(({ text }) => text)).toEqual([JSON.stringify(json), '{}', '{}']);
   });
 
   it('C33: a stream over the limit is refused before any send, and never sent empty', async () => {
