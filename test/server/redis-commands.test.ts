@@ -1,6 +1,8 @@
-import { createClient } from 'redis';
-import { beforeEach, describe, expect, test } from 'vitest';
-import { fromIoredis, redisDedupStore, type RedisDedupStore, type RedisDedupStoreOptions } from '../../src/server/stores/redis.js';
+import { Redis } from 'ioredis';
+import { createClient, createClientPool, RESP_TYPES } from 'redis';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { ClaimResult } from '../../src/server/record.js';
+import { fromIoredis, fromNodeRedis, redisDedupStore, type RedisConnection, type RedisDedupStore, type RedisDedupStoreOptions } from '../../src/server/stores/redis.js';
 import { answerOf, claimOf, completed, DAY, holdOf, LEASE, released, win } from '../../src/testing/dedup/subject.js';
 import { bePatient } from '../support/patience.js';
 import { age, dropAll, REDIS_URL, type TestClient } from './support/redis.js';
@@ -214,6 +216,37 @@ describe('a purge', () => {
     await spied.purge();
     const body = Buffer.from('a body of some length').toString('base64');
     expect([replies.some(reply => reply.includes('ref-a')), replies.some(reply => reply.includes(body))]).toEqual([true, false]);
+  });
+});
+
+describe('a client that is set up in its own way', () => {
+  const BODY = new Uint8Array([0xff, 0xfe, 0x00, 0x80]);
+  const replayOver = async (connection: RedisConnection): Promise<ClaimResult> => {
+    const store = redisDedupStore(connection, { prefix });
+    await store.settle(await win(store, 'a'), completed(answerOf({ body: BODY })));
+    await store.purge();
+    return store.claim(claimOf('b'));
+  };
+  const replay = { kind: 'completed', answer: answerOf({ body: BODY }), operationRef: 'ref-a' };
+
+  test('to give Buffers, in the old protocol', async () => {
+    const own = createClient({ url: REDIS_URL, RESP: 2, commandOptions: { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } } });
+    onTestFinished(() => own.destroy());
+    await own.connect();
+    expect(await replayOver(fromNodeRedis(own))).toEqual(replay);
+  });
+
+  test('to be a pool', async () => {
+    const own = createClientPool({ url: REDIS_URL });
+    onTestFinished(() => own.destroy());
+    await own.connect();
+    expect(await replayOver(fromNodeRedis(own))).toEqual(replay);
+  });
+
+  test('to give numbers as texts', async () => {
+    const own = new Redis(REDIS_URL, { stringNumbers: true });
+    onTestFinished(() => own.disconnect());
+    expect(await replayOver(fromIoredis(own))).toEqual(replay);
   });
 });
 
