@@ -8,10 +8,13 @@ import { memoryBacking, memoryKeyStore } from '../../src/keystore/memory.js';
 import type { ClientOptions } from '../../src/options.js';
 import { toNodeListener } from '../../src/server/adapters/node.js';
 import { memoryDedupStore } from '../../src/server/stores/memory.js';
+import { ORDERS_DATABASES, ordersOf, serveOrders, URL_OF_ORDERS } from '../server/conditional/orders.js';
 import { temporaryDirectory } from '../keystore/support/processes.js';
 import { manualClock } from '../support/manual-clock.js';
 import { startPaymentServer, type Fault, type PaymentServer } from '../support/payment-server.js';
+import { byDesignChecks } from './by-design-checks.js';
 import { DAY_MS, engineChecks, type Door, type Stage } from './engine-checks.js';
+import { SQL_STAGES } from './sql-stages.js';
 
 /** Serves a handler on loopback and sends to it what was meant for the world. */
 const socketDoor = async (handler: (request: Request) => Promise<Response>): Promise<Door> => {
@@ -32,7 +35,23 @@ describe('the dedup engine behind two HTTP servers on one memory store', { timeo
   test.each(engineChecks.map(check => [check.name, check] as const))('%s', async (_, check) => {
     const clock = manualClock();
     const store = memoryDedupStore({ clock });
-    await check.run({ stores: [store, store], clock, door: socketDoor } satisfies Stage);
+    await check.run({ stores: [store, store], pass: clock.advance, door: socketDoor } satisfies Stage);
+  });
+});
+
+for (const [name, open] of SQL_STAGES) {
+  describe(`the dedup engine behind two HTTP servers on ${name}`, { timeout: PATIENCE_MS }, () => {
+    test.each(engineChecks.map(check => [check.name, check] as const))('%s', async (_, check) => check.run({ ...(await open()), door: socketDoor }));
+  });
+}
+
+describe.each(ORDERS_DATABASES)('a resource behind an HTTP server on %s', { timeout: PATIENCE_MS }, (_name, open) => {
+  test.each(byDesignChecks.map(check => [check.name, check] as const))('%s', async (_, check) => {
+    const opened = await open();
+    onTestFinished(() => opened.close());
+    const orders = ordersOf(opened);
+    const door = await socketDoor(serveOrders(orders));
+    await check.run({ door, url: `${URL_OF_ORDERS}1`, database: opened.database });
   });
 });
 

@@ -102,7 +102,7 @@ export const URL_OF_ORDERS = 'https://api.test/orders/';
 
 /** The handler of the README: what it takes to serve a resource. */
 export const serveOrders = (orders: Orders) => async (request: Request): Promise<Response> => {
-  const id = request.url.slice(URL_OF_ORDERS.length);
+  const id = new URL(request.url).pathname.slice('/orders/'.length);
   switch (request.method) {
     case 'GET': return orders.get(request, id);
     case 'PUT': return orders.put(request, id, (await request.json()) as Record<Column, string>);
