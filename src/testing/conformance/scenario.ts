@@ -42,6 +42,8 @@ export interface Script {
 export interface ScenarioReport {
   /** How often the handler was entered. */
   readonly runs: number;
+  /** Runs that have come to where they wait, with their effect behind them where it is 'first'. */
+  readonly held: number;
   /** Effects that stand: those of a transaction that was rolled back do not. */
   readonly effects: number;
   /** Runs that were told, by their signal, that they have lost their key. */

@@ -26,6 +26,7 @@ export interface Scenarios<Context extends RunContext = RunContext> {
 
 interface Scene {
   runs: number;
+  held: number;
   aborted: number;
   forbidden: number;
   readonly released: Promise<void>;
@@ -35,7 +36,7 @@ interface Scene {
 const newScene = (): Scene => {
   let release = (): void => {};
   const released = new Promise<void>(resolve => (release = resolve));
-  return { runs: 0, aborted: 0, forbidden: 0, released, release };
+  return { runs: 0, held: 0, aborted: 0, forbidden: 0, released, release };
 };
 
 const memoryLedger = (): EffectLedger => {
@@ -112,7 +113,10 @@ export const createScenarios = <Context extends RunContext = RunContext>(ledger:
     const step = script.steps[Math.min(number, script.steps.length) - 1] ?? {};
     const { effect = 'first' } = step;
     if (effect === 'first') await affect(step, script, context);
-    if (step.hold) await scene.released;
+    if (step.hold) {
+      scene.held += 1;
+      await scene.released;
+    }
     if (effect === 'last') await affect(step, script, context);
     if (step.throws === 'retryable') throw new RetryableError('Nothing has happened, as the script says.');
     if (step.throws) throw new TypeError('The handler fails, as its script says.');
@@ -120,8 +124,8 @@ export const createScenarios = <Context extends RunContext = RunContext>(ledger:
   };
 
   const report = async (id: string): Promise<ScenarioReport> => {
-    const { runs, aborted, forbidden } = sceneOf(id);
-    return { runs, aborted, forbidden, effects: await ledger.count(id) };
+    const { runs, held, aborted, forbidden } = sceneOf(id);
+    return { runs, held, aborted, forbidden, effects: await ledger.count(id) };
   };
   const release = async (id: string): Promise<void> => sceneOf(id).release();
 

@@ -49,8 +49,8 @@ export interface Scenario {
   sendLines(lines: readonly (readonly [name: string, value: string])[]): Promise<number>;
   report(): Promise<ScenarioReport>;
   runs(): Promise<number>;
-  /** Resolves when the handler was entered `count` times. */
-  entered(count?: number): Promise<void>;
+  /** Resolves when `count` runs have come to where they wait. */
+  held(count?: number): Promise<void>;
   /** Lets the runs that wait go on. */
   release(): Promise<void>;
 }
@@ -137,7 +137,7 @@ const addUp = (reports: readonly ScenarioReport[]): ScenarioReport => {
   const sum = (name: keyof ScenarioReport): number => reports.reduce((total, report) => total + report[name], 0);
   // Effects are counted where the records are: all servers see the same ones.
   const effects = reports.reduce((most, report) => Math.max(most, report.effects), 0);
-  return { runs: sum('runs'), aborted: sum('aborted'), forbidden: sum('forbidden'), effects };
+  return { runs: sum('runs'), held: sum('held'), aborted: sum('aborted'), forbidden: sum('forbidden'), effects };
 };
 
 /** A subject's abilities, which its target has promised. */
@@ -171,7 +171,7 @@ export const openStage = async (target: ConformanceTarget, config: ServerConfig,
       id, key, begin, report, runs,
       sendLines: lines => promised(first.sendLines, 'sendLines')(requestOf({ id, steps }, key, words, { key: null, to: first }), lines),
       send: async sent => readAnswer(await begin(sent)),
-      entered: (count = 1) => eventually(async () => (await runs()) >= count),
+      held: (count = 1) => eventually(async () => (await report()).held >= count),
       release: async () => void (await (subject.release?.(id) ?? askAll(id, 'release'))),
     };
     scenarios.push(opened);

@@ -159,7 +159,7 @@ export const basics: readonly Fact[] = [
     async run({ scenario, words }) {
       const charge = scenario({ hold: true });
       const running = charge.send();
-      await charge.entered();
+      await charge.held();
       const refusals = [await charge.send({ key: null }), await charge.send({ key: '""' }), await charge.send({ body: '{"amount":1}' })];
       if (words.duplicates === 'refused') refusals.push(await charge.send());
       const told = new Set(refusals.map(({ status, bytes }) => `${status} ${new TextDecoder().decode(bytes)}`));
@@ -176,7 +176,7 @@ export const basics: readonly Fact[] = [
     async run({ scenario }) {
       const charge = scenario({ hold: true });
       const running = charge.send();
-      await charge.entered();
+      await charge.held();
       const refusals = [await charge.send({ key: null }), await charge.send({ key: '""' }), await charge.send({ body: '{"amount":1}' }), await charge.send()];
       const codes = ['idempotency_key_missing', 'idempotency_key_invalid', 'idempotency_key_reused', 'idempotency_in_progress'];
       ensureEqual(refusals.map(codeOf), codes, 'the codes');

@@ -48,6 +48,6 @@ export const startHeld = async (scenario: Scenario, sent?: Sent): Promise<Held> 
   const answer = scenario.send(sent);
   // A server that dies gives none; whoever wants the answer awaits it.
   answer.catch(() => {});
-  await scenario.entered();
+  await scenario.held();
   return { answer };
 };

@@ -113,7 +113,7 @@ export const concurrency: readonly Fact[] = [
     async run({ scenario }) {
       const charge = scenario({ hold: true });
       const running = Array.from({ length: CROWD }, (_, index) => charge.send({ key: `${charge.key}-${index}` }));
-      await charge.entered(CROWD);
+      await charge.held(CROWD);
       await charge.release();
       for (const answer of await Promise.all(running)) ensureEqual(answer.status, 201, 'each is answered');
       await ensureRuns(charge, CROWD);
