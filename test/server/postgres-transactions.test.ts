@@ -11,10 +11,9 @@ type Charge = Handler<Response, pg.PoolClient>;
 let db: PostgresDatabase;
 beforeAll(async () => {
   db = await freshPostgres();
-  await db.pool.query('CREATE TABLE charges (id serial PRIMARY KEY, key text, attempt int)');
 });
 afterAll(() => db.drop());
-beforeEach(() => db.pool.query('TRUNCATE charges, idempotency_keys, idempotency_keys_effects'));
+beforeEach(() => db.clear());
 
 const dedupOf = (store: PostgresDedupStoreOptions = {}, options: Partial<DedupOptions<pg.PoolClient>> = {}): Dedup<pg.PoolClient> =>
   createDedup({ store: postgresDedupStore(db.database, store), scope: () => 'acme', on: { failed: () => {} }, ...options });
@@ -28,7 +27,7 @@ const rowOf = async (key: string): Promise<Record<string, unknown> | undefined> 
 
 const insert = async (context: Parameters<Charge>[1]): Promise<void> => {
   const tx = await context.transaction();
-  await tx.query('INSERT INTO charges (key, attempt) VALUES ($1, $2)', [context.key, context.attempt]);
+  await tx.query('INSERT INTO charges (label, attempt) VALUES ($1, $2)', [context.key, context.attempt]);
 };
 
 const charge: Charge = async (_request, context) => {

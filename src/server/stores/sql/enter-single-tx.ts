@@ -6,8 +6,8 @@ import { hasCode } from '../../contention.js';
 import type { Claim } from '../../record.js';
 import type { DedupStore, Entered } from '../../store.js';
 import type { Patience } from './dialect.js';
-import { blankColumns, blankRow, busy, runLocked, undoable } from './held-run.js';
-import type { SqlStoreOptions } from './mode.js';
+import { blankColumns, blankRow, busy, look, runLocked, undoable } from './held-run.js';
+import { isPlain, type SqlStoreOptions } from './mode.js';
 import type { SeenRow, Table } from './table.js';
 
 /** ms that a duplicate waits where nothing else is said: a client's patience, and less than most handlers may take. */
@@ -34,6 +34,8 @@ export const enteringSingleTx = <Tx>(database: SqlDatabase<Tx>, table: Table, { 
   const { patience } = table.dialect;
   if (!patience) throw new TypeError("This database has no lock timeout for one transaction, so mode 'single-tx' is not possible. Use 'tx'.");
   return async <T>(claim: Claim, work: Parameters<NonNullable<DedupStore<Tx>['enter']>>[1]): Promise<Entered<T>> => {
+    const early = isPlain(claim) ? undefined : await look(database, table, claim);
+    if (early) return early;
     let began = false;
     const inTransaction = async (on: SqlExecutor, tx: Tx): Promise<Entered<T>> => {
       const seen = await claimRow(on, table, claim, patience, lockTimeout);

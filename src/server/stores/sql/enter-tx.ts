@@ -1,7 +1,7 @@
 import type { SqlDatabase, SqlExecutor } from '../../../sql/database.js';
-import { claimRecord, type Claim } from '../../record.js';
+import type { Claim } from '../../record.js';
 import type { DedupStore, Entered } from '../../store.js';
-import { blankColumns, blankRow, busy, refusal, runLocked, undoable, type Refused, type Work } from './held-run.js';
+import { blankColumns, blankRow, busy, look, runLocked, undoable, type Work } from './held-run.js';
 import { isPlain, type SqlStoreOptions } from './mode.js';
 import { FIRST_REVISION, type SeenRow, type Table } from './table.js';
 
@@ -31,20 +31,13 @@ export const enteringTx = <Tx>(database: SqlDatabase<Tx>, table: Table, { isolat
     return undoable(database, table, claim, database.transaction(inTransaction, { isolation }));
   };
 
-  const look = async (claim: Claim): Promise<Refused | undefined> => {
-    const seen = await table.read(database, claim);
-    if (seen) return refusal(seen, claim);
-    const { result } = claimRecord(undefined, claim, await table.now(database));
-    return result.kind === 'won' ? undefined : result;
-  };
-
   return async (claim, work) => {
     const looksFirst = !isPlain(claim);
     for (let entries = 0; entries < MAX_ENTRIES; entries += 1) {
-      const early = looksFirst ? await look(claim) : undefined;
+      const early = looksFirst ? await look(database, table, claim) : undefined;
       if (early) return early;
       const first = await table.insert(database, blankColumns(table, claim), table.dialect.noWait);
-      const known = first || looksFirst ? undefined : await look(claim);
+      const known = first || looksFirst ? undefined : await look(database, table, claim);
       if (known) return known;
       const entered = (await lockAndRun(claim, work, first)) ?? (await busy(database, table, claim));
       if (entered) return entered;

@@ -42,6 +42,14 @@ export const refusal = ({ row, now }: SeenRow, claim: Claim): Refused | undefine
   return next || result.kind === 'won' ? undefined : result;
 };
 
+/** What can be said about a claim before it is made. Undefined: nothing is against it. */
+export const look = async (database: SqlDatabase, table: Table, claim: Claim): Promise<Refused | undefined> => {
+  const seen = await table.read(database, claim);
+  if (seen) return refusal(seen, claim);
+  const { result } = claimRecord(undefined, claim, await table.now(database));
+  return result.kind === 'won' ? undefined : result;
+};
+
 /** What a key that is locked by somebody else, or gone, means for the claim. Undefined: begin again. */
 export const busy = async (database: SqlDatabase, table: Table, claim: Claim): Promise<Refused | undefined> => {
   const seen = await table.read(database, claim);
