@@ -1,3 +1,5 @@
+import { random } from '../key.js';
+
 /** A transaction that the database gave up in favour of another one: SQLSTATE class 40, which pg, postgres.js and mysql2 all report. */
 const GIVEN_UP: ReadonlySet<unknown> = new Set(['40001', '40P01', 'ER_LOCK_DEADLOCK']);
 
@@ -21,3 +23,9 @@ export const hasCode = (error: unknown, codes: ReadonlySet<unknown>): boolean =>
 
 /** Deadlock or serialization failure: everything was rolled back, and the same may succeed at once. */
 export const isContention = (error: unknown): boolean => hasCode(error, GIVEN_UP);
+
+/** ms before each further try of a transaction that the database gave up, on average. Contention passes quickly or not at all. */
+const RERUNS_MS: readonly number[] = [5, 10, 20, 50, 100, 200, 400];
+
+/** What is waited before each further try, in ms. By chance, for those who met once would meet again. */
+export const rerunDelays = (): readonly number[] => RERUNS_MS.map(ms => ms * (0.5 + random()));

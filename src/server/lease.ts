@@ -1,4 +1,5 @@
 import { after, type Clock } from '../clock.js';
+import { timedOut, within } from '../within.js';
 import { LeaseLostError } from './errors.js';
 import type { Hold } from './record.js';
 import type { DedupStore } from './store.js';
@@ -33,6 +34,17 @@ export const insist = async <T>(clock: Clock, call: () => Promise<T>): Promise<T
   return call();
 };
 
+/** ms that the note of an effect may take. Beside a transaction of the run it needs a second connection, which a pool may never give. */
+const NOTE_TIMEOUT = 10_000;
+
+const noConnection = timedOut(
+  'effectStarted() was not acknowledged in 10 s, so the effect must not begin. It needs a connection beside that of the transaction: make the pool larger than the number of runs at once.',
+);
+
+/** Waits for the note that an effect may begin, and repeats it where it failed. */
+export const insistOnNote = <T>(clock: Clock, note: () => Promise<T>): Promise<T> =>
+  within({ clock, ms: NOTE_TIMEOUT, expired: noConnection }, insist(clock, note));
+
 /** Keeps a hold by renewing it at a third of its lease. `lease` in ms. */
 export const keepLease = (store: Pick<DedupStore, 'renew'>, clock: Clock, hold: Hold, lease: number): Lease => {
   const lost = new AbortController();
@@ -63,7 +75,7 @@ export const keepLease = (store: Pick<DedupStore, 'renew'>, clock: Clock, hold: 
       return effectStarted;
     },
     async startEffect() {
-      if (lost.signal.aborted || !(await insist(clock, () => store.renew(hold, lease, true)))) throw lose();
+      if (lost.signal.aborted || !(await insistOnNote(clock, () => store.renew(hold, lease, true)))) throw lose();
       effectStarted = true;
     },
     end() {

@@ -1,3 +1,4 @@
+import { isContention, rerunDelays } from './contention.js';
 import { effectsTransaction, type EffectsTransaction } from './effects.js';
 import { isRetryable, LeaseLostError } from './errors.js';
 import { insist, keepLease, type Lease } from './lease.js';
@@ -17,6 +18,7 @@ interface LeasedRun<Tx> {
 const overruled = async <T, Tx>({ options: { store, lease }, hold, operationRef }: LeasedRun<Tx>): Promise<Decision<T>> => {
   const row = await store.get(hold);
   if (row?.state === 'completed' && row.answer) return { kind: 'replay', answer: row.answer, operationRef: row.operationRef };
+  if (row?.state === 'indeterminate') return { kind: 'indeterminate', operationRef: row.operationRef };
   return { kind: 'in-progress', leaseLeft: lease, operationRef };
 };
 
@@ -56,24 +58,40 @@ const conclude = async <T, Tx>(run: LeasedRun<Tx>, outcome: Outcome<T>, effectSt
   return record(run, outcome.value, settlement);
 };
 
-/** Executes what was claimed, keeps the lease meanwhile, and settles the record. Rejects with what `work` threw. */
-const execute = async <T, Tx>(run: LeasedRun<Tx>, attempt: number, work: Work<T, Tx>): Promise<Decision<T>> => {
+/** One try. Undefined: the database gave its transaction up, nothing happened elsewhere, so it may run again. */
+const tryOnce = async <T, Tx>(run: LeasedRun<Tx>, attempt: number, work: Work<T, Tx>, isLast: boolean): Promise<Decision<T> | undefined> => {
   const { hold, lease, effects } = run;
   const known: Run<Tx> = { ...hold, attempt, signal: lease.signal, effectStarted: () => lease.startEffect(), transaction: () => effects.open() };
   try {
     return await conclude(run, await work(known), lease.effectStarted);
   } catch (error) {
+    const isUndone = effects.opened && !lease.effectStarted && isContention(error);
+    if (isUndone && !isLast && !lease.signal.aborted) {
+      await effects.rollBack();
+      return undefined;
+    }
     // Also of a commit: where it did happen after all, the record says so and counts.
     const decision: Decision<T | undefined> = await conclude<T | undefined, Tx>(run, failedBy(error), lease.effectStarted && !isRetryable(error));
-    if (decision.kind === 'executed') throw error;
-    return decision as Decision<T>;
-  } finally {
-    lease.end();
+    if (decision.kind !== 'executed') return decision as Decision<T>;
+    if (isUndone) return { kind: 'unavailable', cause: error };
+    throw error;
   }
 };
 
-/** Runs `work` under the lease that was won. */
-export const runUnderLease = <T, Tx>(options: EngineOptions<Tx>, hold: Hold, won: ClaimResult & { kind: 'won' }, work: Work<T, Tx>): Promise<Decision<T>> => {
-  const lease = keepLease(options.store, options.clock, hold, options.lease);
-  return execute({ options, hold, lease, effects: effectsTransaction(options.store), operationRef: won.operationRef }, won.attempt, work);
+/** Runs `work` under the lease that was won, keeps it meanwhile, and settles the record. Rejects with what `work` threw. */
+export const runUnderLease = async <T, Tx>(options: EngineOptions<Tx>, hold: Hold, won: ClaimResult & { kind: 'won' }, work: Work<T, Tx>): Promise<Decision<T>> => {
+  const { store, clock } = options;
+  const lease = keepLease(store, clock, hold, options.lease);
+  const runOnce = (isLast: boolean): Promise<Decision<T> | undefined> =>
+    tryOnce({ options, hold, lease, effects: effectsTransaction(store), operationRef: won.operationRef }, won.attempt, work, isLast);
+  try {
+    for (const delay of rerunDelays()) {
+      const decision = await runOnce(false);
+      if (decision) return decision;
+      await clock.sleep(delay);
+    }
+    return (await runOnce(true)) as Decision<T>;
+  } finally {
+    lease.end();
+  }
 };

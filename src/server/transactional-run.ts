@@ -1,7 +1,6 @@
-import { timedOut, within } from '../within.js';
-import { isContention } from './contention.js';
+import { isContention, rerunDelays } from './contention.js';
 import { isRetryable } from './errors.js';
-import { insist } from './lease.js';
+import { insist, insistOnNote } from './lease.js';
 import type { Claim } from './record.js';
 import { decisionOf, failedBy, keepsEffects, RECORDED, settlementOf, type Decision, type EngineOptions, type Run, type Work } from './run.js';
 import type { DedupStore, Ending, Entered, Entry } from './store.js';
@@ -19,6 +18,7 @@ interface Progress<T> {
   ending: Ending<Finished<T>> | undefined;
 }
 
+<<<<<<< HEAD
 /** ms before each further try of a transaction that the database gave up. Contention passes quickly or not at all. */
 const RERUNS_MS: readonly number[] = [5, 20, 50, 100, 250];
 
@@ -27,6 +27,10 @@ const NOTE_TIMEOUT = 10_000;
 
 const noConnection = (): DOMException =>
   timedOut('effectStarted() needs a connection beside that of the transaction and got none in 10 s. Make the pool larger than the number of runs at once.')();
+=======
+// The lock is the lease here: it lasts as long as the transaction, and cannot be lost before it.
+const never = new AbortController().signal;
+>>>>>>> 181fadd (wip)
 
 const runOf = <T, Tx>({ clock }: EngineOptions<Tx>, { scope, key }: Claim, entry: Entry<Tx>, progress: Progress<T>): Run<Tx> => ({
   scope, key,
@@ -35,9 +39,9 @@ const runOf = <T, Tx>({ clock }: EngineOptions<Tx>, { scope, key }: Claim, entry
   // The lock is the lease here: it lasts as long as the transaction. One of its own, because a request made with it listens.
   signal: new AbortController().signal,
   async effectStarted() {
-    // From here on in any case: a note that seems to have failed may stand.
+    // No effect begins before this is acknowledged. A note that stands although it seems to have failed is overtaken when the run settles, and counts when it is rolled back.
+    await insistOnNote(clock, () => entry.startEffect());
     progress.effectStarted = true;
-    await within({ clock, ms: NOTE_TIMEOUT, expired: noConnection }, entry.startEffect());
   },
   transaction: () => entry.open(),
 });
@@ -94,7 +98,7 @@ const tryOnce = async <T, Tx>(options: EngineOptions<Tx>, enter: Enter<Tx>, clai
  * commit failed with when the record does not show it.
  */
 export const runInTransaction = async <T, Tx>(options: EngineOptions<Tx>, enter: Enter<Tx>, claim: Claim, work: Work<T, Tx>): Promise<Decision<T>> => {
-  for (const delay of RERUNS_MS) {
+  for (const delay of rerunDelays()) {
     const tried = await tryOnce(options, enter, claim, work);
     if ('decision' in tried) return tried.decision;
     await options.clock.sleep(delay);

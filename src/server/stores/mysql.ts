@@ -2,7 +2,7 @@ import type { Isolation, SqlDatabase } from '../../sql/database.js';
 import { join, raw, sql } from '../../sql/statement.js';
 import type { DedupStore } from '../store.js';
 import type { Dialect } from './sql/dialect.js';
-import { insertInto, setEach } from './sql/insert.js';
+import { insertInto } from './sql/insert.js';
 import { sqlDedupStore } from './sql/store.js';
 import { tableOf } from './sql/table.js';
 
@@ -41,7 +41,7 @@ const dialect: Dialect = {
   // The number of changed rows depends on a flag of the connection, so an existing key has to be an error.
   insert: insertInto,
   duplicate: new Set(['ER_DUP_ENTRY', 'ER_LOCK_WAIT_TIMEOUT']),
-  upsert: (table, row) => sql`${insertInto(table, row)} ON DUPLICATE KEY UPDATE ${setEach(row, name => `VALUES(${name})`)}`,
+  note: (table, row) => sql`${insertInto(table, row)} ON DUPLICATE KEY UPDATE fence = GREATEST(fence, VALUES(fence)), started_at = VALUES(started_at)`,
   among: refs => sql`(scope, id_key) IN (${join(padded(refs).map(({ scope, key }) => sql`(${scope}, ${key})`))})`,
   skipLocked: raw('FOR UPDATE SKIP LOCKED'),
   // MySQL reads this as a comment: it has no such thing, and waits.

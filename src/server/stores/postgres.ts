@@ -3,6 +3,7 @@ import { join, raw, sql } from '../../sql/statement.js';
 import type { DedupStore } from '../store.js';
 import type { Dialect } from './sql/dialect.js';
 import type { SqlMode } from './sql/mode.js';
+import { insertInto } from './sql/insert.js';
 import { sqlDedupStore } from './sql/store.js';
 import { tableOf } from './sql/table.js';
 
@@ -20,8 +21,6 @@ export interface PostgresDedupStoreOptions {
   readonly lockTimeout?: number | undefined;
 }
 
-const columns = (row: Readonly<Record<string, unknown>>): ReturnType<typeof raw> => raw(Object.keys(row).join(', '));
-
 const now = raw('floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint');
 
 const dialect: Dialect = {
@@ -33,10 +32,10 @@ const dialect: Dialect = {
   millis: column => sql`floor(extract(epoch FROM ${column}) * 1000)::bigint`,
   // clock_timestamp() changes within a statement, so that no index can serve it.
   past: column => raw(`${column} <= now()`),
-  insert: (table, row) => sql`INSERT INTO ${table} (${columns(row)}) VALUES (${join(Object.values(row))}) ON CONFLICT (scope, id_key) DO NOTHING`,
+  insert: (table, row) => sql`${insertInto(table, row)} ON CONFLICT (scope, id_key) DO NOTHING`,
   duplicate: new Set(),
-  upsert: (table, row) =>
-    sql`INSERT INTO ${table} (${columns(row)}) VALUES (${join(Object.values(row))}) ON CONFLICT (scope, id_key) DO UPDATE SET ${join(Object.keys(row).map(name => raw(`${name} = excluded.${name}`)))}`,
+  note: (table, row) =>
+    sql`${insertInto(sql`${table} AS noted`, row)} ON CONFLICT (scope, id_key) DO UPDATE SET fence = greatest(noted.fence, excluded.fence), started_at = excluded.started_at`,
   among: refs => sql`(scope, id_key) IN (${join(refs.map(({ scope, key }) => sql`(${scope}, ${key})`))})`,
   skipLocked: raw('FOR UPDATE OF k SKIP LOCKED'),
   noWait: undefined,

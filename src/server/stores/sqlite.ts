@@ -4,7 +4,7 @@ import type { SqlDatabase } from '../../sql/database.js';
 import { join, raw, sql, type Statement } from '../../sql/statement.js';
 import type { DedupStore } from '../store.js';
 import type { Dialect } from './sql/dialect.js';
-import { insertInto, setEach } from './sql/insert.js';
+import { insertInto } from './sql/insert.js';
 import { sqlDedupStore } from './sql/store.js';
 import { tableOf } from './sql/table.js';
 
@@ -30,7 +30,7 @@ const dialectOn = (now: () => Statement): Dialect => ({
   past: column => sql`${raw(column)} <= ${now()}`,
   insert: (table, row) => sql`${insertInto(table, row)} ON CONFLICT (scope, id_key) DO NOTHING`,
   duplicate: new Set(),
-  upsert: (table, row) => sql`${insertInto(table, row)} ON CONFLICT (scope, id_key) DO UPDATE SET ${setEach(row, name => `excluded.${name}`)}`,
+  note: (table, row) => sql`${insertInto(table, row)} ON CONFLICT (scope, id_key) DO UPDATE SET fence = max(fence, excluded.fence), started_at = excluded.started_at`,
   among: refs => sql`(scope, id_key) IN (VALUES ${join(refs.map(({ scope, key }) => sql`(${scope}, ${key})`))})`,
   skipLocked: raw(''),
   noWait: undefined,

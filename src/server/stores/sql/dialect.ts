@@ -32,8 +32,8 @@ export interface Dialect {
   insert(table: Statement, row: Assignments): Statement;
   /** Codes of errors by which an insert says that the key exists. */
   readonly duplicate: ReadonlySet<unknown>;
-  /** Inserts a row or gives it new values; the key is (scope, id_key). */
-  upsert(table: Statement, row: Assignments): Statement;
+  /** Inserts a row of (scope, id_key, fence, started_at), or raises its fence: a note that comes late must not hide a newer one. */
+  note(table: Statement, row: Assignments): Statement;
   /** The condition that a row is one of these. */
   among(refs: readonly RecordRef[]): Statement;
   /** After a SELECT: locks its rows, and skips those that are locked. Empty where a transaction locks everything anyway. */

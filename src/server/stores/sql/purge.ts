@@ -31,6 +31,9 @@ type Apply = (table: Table, on: SqlExecutor, refs: readonly RecordRef[]) => Prom
 const update = (columns: (table: Table) => Statement): Apply => (table, on, refs) =>
   table.run(on, sql`UPDATE ${table.names.keys} SET ${columns(table)}, revision = revision + 1 WHERE ${table.dialect.among(refs)}`);
 
+const FORGOTTEN =
+  "request_hash = CASE WHEN status = 'in_progress' THEN request_hash END, response_code = NULL, response_headers = NULL, response_body = NULL, body_omitted = NULL, result_expires_at = NULL";
+
 /** What is done to the rows of which `tidyRecord` says so. */
 const APPLY: { readonly [Kind in keyof Counts]: Apply } = {
   async deleted(table, on, refs) {
@@ -38,7 +41,8 @@ const APPLY: { readonly [Kind in keyof Counts]: Apply } = {
     await table.run(on, sql`DELETE FROM ${table.names.effects} WHERE ${table.dialect.among(refs)}`);
   },
   'body-dropped': update(() => raw("response_headers = '[]', response_body = NULL, body_omitted = 'expired'")),
-  doubted: update(({ dialect }) => sql`status = 'indeterminate', reason = 'the lease ended before the run did', settled_at = ${dialect.later(0)}`),
+  // First what depends on the old status: MySQL assigns one after the other. A row that ended tells of an earlier run than the one in doubt.
+  doubted: update(({ dialect }) => sql`${raw(FORGOTTEN)}, status = 'indeterminate', reason = 'the lease ended before the run did', settled_at = ${dialect.later(0)}`),
 };
 
 interface Due {

@@ -1,7 +1,7 @@
 import { sql, type Statement } from '../../../sql/statement.js';
 import type { SqlResult } from '../../../sql/database.js';
 import { asBytes, asNumber } from '../../../sql/values.js';
-import type { BodyOmission, DedupRecord, HeaderList, RecordState, Settlement, StoredAnswer } from '../../record.js';
+import { NO_LEASE, type BodyOmission, type DedupRecord, type HeaderList, type RecordState, type Settlement, type StoredAnswer } from '../../record.js';
 import type { Assignments } from './dialect.js';
 
 /** How a time of a record becomes the value of a column: a moment, or so many ms from now. */
@@ -70,11 +70,20 @@ const answerOf = (cells: Cells): StoredAnswer | undefined => {
   return { status, headers, body: optional(cells['response_body'], asBytes) ?? null, ...member('omitted', omitted) };
 };
 
+/**
+ * What a row is where a run that is not in it has announced an effect elsewhere: its transaction still goes on or was
+ * rolled back, and the row tells of an earlier run. Whose request it was, nobody knows.
+ */
+const announcedIn = (record: DedupRecord): DedupRecord => {
+  if (record.state === 'in_progress' || record.state === 'indeterminate') return { ...record, effectStarted: true };
+  const { fingerprint: _fingerprint, answer: _answer, settledAt: _settledAt, resultExpiresAt: _resultExpiresAt, ...rest } = record;
+  return { ...rest, state: 'in_progress', leaseUntil: NO_LEASE, effectStarted: true };
+};
+
 /** The record in a row of the store's SELECT. */
 export const recordOf = (cells: Cells): DedupRecord => {
   const fence = asNumber(cells['fence']);
-  const announced = optional(cells['effect_fence'], asNumber) ?? 0;
-  return {
+  const record: DedupRecord = {
     scope: text(cells['scope']),
     key: text(cells['id_key']),
     state: text(cells['status']) as RecordState,
@@ -83,8 +92,7 @@ export const recordOf = (cells: Cells): DedupRecord => {
     fence,
     attempts: asNumber(cells['attempts']),
     leaseUntil: asNumber(cells['lease_until']),
-    // An effect announced by a run that is not in the row: its transaction was rolled back, or still goes on.
-    effectStarted: truth(cells['effect_started']) || announced > fence,
+    effectStarted: truth(cells['effect_started']),
     operationRef: text(cells['operation_ref']),
     firstSeenAt: asNumber(cells['created_at']),
     ...member('settledAt', optional(cells['settled_at'], asNumber)),
@@ -93,4 +101,6 @@ export const recordOf = (cells: Cells): DedupRecord => {
     keyExpiresAt: asNumber(cells['expires_at']),
     ...member('reason', optional(cells['reason'], text)),
   };
+  const announced = optional(cells['effect_fence'], asNumber) ?? 0;
+  return announced > fence ? announcedIn(record) : record;
 };

@@ -1,6 +1,6 @@
-import type { SqlDatabase } from '../../../sql/database.js';
+import type { SqlDatabase, SqlExecutor } from '../../../sql/database.js';
 import { sql } from '../../../sql/statement.js';
-import { claimRecord, resolveRecord, settleRecord, type Change, type Claim, type ClaimResult, type DedupRecord, type RecordRef } from '../../record.js';
+import { claimRecord, resolveRecord, settleRecord, type Change, type Claim, type ClaimResult, type DedupRecord, type Hold, type RecordRef, type Settlement } from '../../record.js';
 import type { DedupStore } from '../../store.js';
 import { enteringSingleTx } from './enter-single-tx.js';
 import { enteringTx } from './enter-tx.js';
@@ -13,13 +13,13 @@ import { ensureWhole, markWhole } from './whole.js';
 const MAX_DECISIONS = 20;
 
 /** A row is read, a function of `record.ts` decides, and the outcome is written only over what was read. */
-const decide = async <T>(database: SqlDatabase, table: Table, ref: RecordRef, change: (row: DedupRecord | undefined, now: number) => Change<T>): Promise<T> => {
+const decide = async <T>(on: SqlExecutor, table: Table, ref: RecordRef, change: (row: DedupRecord | undefined, now: number) => Change<T>): Promise<T> => {
   for (let decisions = 0; decisions < MAX_DECISIONS; decisions += 1) {
-    const seen = await table.read(database, ref);
-    const { next, result } = change(seen?.row, seen?.now ?? (await table.now(database)));
+    const seen = await table.read(on, ref);
+    const { next, result } = change(seen?.row, seen?.now ?? (await table.now(on)));
     if (!next) return result;
     const columns = table.columns(next);
-    if (await (seen ? table.replace(database, seen, columns) : table.insert(database, columns))) return result;
+    if (await (seen ? table.replace(on, seen, columns) : table.insert(on, columns))) return result;
   }
   throw new Error(`The row of key "${ref.key}" changed ${MAX_DECISIONS} times while it was decided on. Try again.`);
 };
@@ -33,12 +33,13 @@ const claimFirst = async (database: SqlDatabase, table: Table, claim: Claim): Pr
 
 /** A dedup store in a table of a SQL database. */
 export const sqlDedupStore = <Tx>(database: SqlDatabase<Tx>, table: Table, options: SqlStoreOptions): DedupStore<Tx> => {
+  const settle = async (on: SqlExecutor, hold: Hold, settlement: Settlement): Promise<boolean> =>
+    (await table.settle(on, hold, settlement)) || decide(on, table, hold, (row, now) => settleRecord(row, hold, settlement, now));
   const store: DedupStore<Tx> = {
     claim: async claim => (await claimFirst(database, table, claim)) ?? decide(database, table, claim, (row, now) => claimRecord(row, claim, now)),
     renew: (hold, lease, effectStarted) =>
       table.change(database, hold, { lease_until: table.dialect.later(lease), ...(effectStarted && { effect_started: sql`${true}` }) }),
-    settle: async (hold, settlement) =>
-      (await table.settle(database, hold, settlement)) || decide(database, table, hold, (row, now) => settleRecord(row, hold, settlement, now)),
+    settle: (hold, settlement) => settle(database, hold, settlement),
     resolve: (ref, resolution) => decide(database, table, ref, (row, now) => resolveRecord(row, resolution, now)),
     get: async ref => (await table.read(database, ref))?.row,
     purge: purgeOptions => purgeTable(database, table, purgeOptions),
@@ -46,7 +47,7 @@ export const sqlDedupStore = <Tx>(database: SqlDatabase<Tx>, table: Table, optio
       await markWhole(table, on);
       return work(tx, async (hold, settlement) => {
         await ensureWhole(table, on, () => table.settle(database, hold, { to: 'indeterminate', reason: 'its transaction was lost' }));
-        return table.settle(on, hold, settlement);
+        return settle(on, hold, settlement);
       });
     }, { isolation: options.isolation }),
   };

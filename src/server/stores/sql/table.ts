@@ -117,7 +117,7 @@ export const tableOf = (dialect: Dialect, name: string): Table => {
     settle: (on, hold, settlement) => change(on, hold, settledColumns(settlement, dialect.later)),
     columns: record => columnsOf(record, dialect.time),
     async note(on, { scope, key }, fence) {
-      await run(on, dialect.upsert(names.effects, { scope: sql`${scope}`, id_key: sql`${key}`, fence: sql`${fence}`, started_at: dialect.later(0) }));
+      await run(on, dialect.note(names.effects, { scope: sql`${scope}`, id_key: sql`${key}`, fence: sql`${fence}`, started_at: dialect.later(0) }));
     },
   };
 };

@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { gate } from '../support/gate.js';
+import { bePatient } from '../support/patience.js';
+import { charge, charged, codeOf, insertCharge, isReplay, openShop, send, type Charge, type Shop } from './support/shop.js';
+
+bePatient();
+
+const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+
+let shop: Shop;
+beforeAll(async () => void (shop = await openShop()));
+afterAll(() => shop.close());
+beforeEach(() => shop.reset());
+
+const fail: Charge = async () => {
+  throw new TypeError('boom');
+};
+
+/** Announces an effect elsewhere, has it, and dies with its connection before it can say so. */
+const die: Charge = async (_request, context) => {
+  const tx = await context.transaction();
+  await context.effectStarted();
+  const id = await insertCharge(shop.pool, context);
+  await tx.query('SELECT pg_terminate_backend(pg_backend_pid())').catch(() => {});
+  return charged(id);
+};
+
+describe('C69: an effect elsewhere, announced by a run that died in its transaction, is never repeated', () => {
+  /** What there was of the key before the run that dies. */
+  const pasts: Record<string, () => Promise<unknown>> = {
+    nothing: async () => {},
+    'a run that failed': () => send(shop.dedup(), fail, 'k'),
+    'a run that was turned away': () => send(shop.dedup(), async () => new Response(null, { status: 429 }), 'k'),
+    'an answer that has expired': async () => {
+      await send(shop.dedup(), async () => new Response('old'), 'k');
+      await shop.pass(DAY_MS + 1);
+    },
+    'a run that died before it announced anything': () =>
+      send(shop.dedup(), async (_request, context) => {
+        await (await context.transaction()).query('SELECT pg_terminate_backend(pg_backend_pid())').catch(() => {});
+        return new Response('never');
+      }, 'k'),
+  };
+  it.each(Object.keys(pasts))('after %s', async past => {
+    await pasts[past]?.();
+    const dedup = shop.dedup();
+    expect((await send(dedup, die, 'k')).status).toBe(500);
+    const again = await send(dedup, charge, 'k');
+    expect([again.status, await codeOf(again), await shop.charges()]).toEqual([409, 'idempotency_indeterminate', 1]);
+    expect(await shop.state('k')).toBe('indeterminate');
+  });
+
+  it.each(Object.keys(pasts))('after %s and a purge', async past => {
+    await pasts[past]?.();
+    const dedup = shop.dedup();
+    await send(dedup, die, 'k');
+    await shop.pass(2 * DAY_MS);
+    expect(await dedup.purge()).toMatchObject({ deleted: 0, doubted: 1, indeterminate: 1 });
+    expect([await codeOf(await send(dedup, charge, 'k')), await shop.charges()]).toEqual(['idempotency_indeterminate', 1]);
+    expect(await dedup.resolve({ scope: 'acme', name: 'charge', key: 'k' }, 'not-applied')).toBe(true);
+    expect([(await send(dedup, charge, 'k')).status, await shop.charges()]).toEqual([201, 2]);
+  });
+});
+
+describe('a run whose lease is over while its transaction goes on', () => {
+  const slow = (entered: () => void, opened: Promise<void>): Charge => async (request, context) => {
+    await context.transaction();
+    entered();
+    await opened;
+    return charge(request, context);
+  };
+
+  it('39: and whom nobody follows commits its effects and its answer', async () => {
+    const dedup = shop.dedup({ mode: 'lease' }, { lease: HOUR_MS });
+    const [entered, end] = [gate(), gate()];
+    const first = send(dedup, slow(entered.open, end.opened), 'k');
+    await entered.opened;
+    await shop.pass(HOUR_MS + 1);
+    end.open();
+    expect([(await first).status, await shop.charges(), isReplay(await send(dedup, charge, 'k'))]).toEqual([201, 1, true]);
+  });
+
+  it('39: and that others called indeterminate commits its effects and its answer: nobody ran since', async () => {
+    const dedup = shop.dedup({ mode: 'lease' }, { lease: HOUR_MS });
+    const [entered, end] = [gate(), gate()];
+    const first = send(dedup, slow(entered.open, end.opened), 'k');
+    await entered.opened;
+    await shop.pass(HOUR_MS + 1);
+    expect(await codeOf(await send(dedup, charge, 'k'))).toBe('idempotency_indeterminate');
+    end.open();
+    expect([(await first).status, await shop.charges(), isReplay(await send(dedup, charge, 'k'))]).toEqual([201, 1, true]);
+  });
+
+  it('and of which somebody has said meanwhile that it did nothing leaves nothing', async () => {
+    const dedup = shop.dedup({ mode: 'lease' }, { lease: HOUR_MS });
+    const [entered, end] = [gate(), gate()];
+    const first = send(dedup, slow(entered.open, end.opened), 'k');
+    await entered.opened;
+    await shop.pass(HOUR_MS + 1);
+    expect(await dedup.resolve({ scope: 'acme', name: 'charge', key: 'k' }, 'not-applied')).toBe(true);
+    end.open();
+    expect([(await first).status, await shop.charges()]).toEqual([409, 0]);
+    expect([(await send(dedup, charge, 'k')).status, await shop.charges()]).toEqual([201, 1]);
+  });
+});
