@@ -24,11 +24,12 @@ export const holdRequest = (incoming: IncomingMessage): HeldRequest => {
   const socket = steadfastSocket(incoming.socket, error => listener?.(error ?? destroyed()));
   const show = shadow(incoming, {
     socket: { value: socket, writable: true },
-    // A server does so when its client leaves; a body that is buffered here could not be read any more.
+    // A server does so when its client leaves; a body that is buffered here could not be read any more. A stream does so
+    // to itself when it has been read.
     destroy: {
       value: (error?: Error) => {
         leave = () => destroy.call(incoming, error);
-        if (!incoming.complete) leave();
+        if (!incoming.complete || (error === undefined && incoming.readableEnded)) leave();
         return incoming;
       },
       writable: true,

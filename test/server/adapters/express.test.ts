@@ -247,7 +247,12 @@ describe('bodies', () => {
       let length = 0;
       req.on('data', (chunk: Buffer) => (length += chunk.length)).on('end', () => res.json({ length }));
     };
-    const endpoint = await charges(size);
+    const iterate: RequestHandler = async (req, res) => {
+      let length = 0;
+      for await (const chunk of req) length += (chunk as Buffer).length;
+      res.json({ length });
+    };
+    const endpoint = await charges((req, res, next) => (req.get('x-iterate') ? iterate : size)(req, res, next));
     const pieces = new ReadableStream<Uint8Array>({
       async start(controller) {
         for (const piece of ['one', 'two', 'three']) {
@@ -263,6 +268,7 @@ describe('bodies', () => {
     expect(await lengthOf('k2', '')).toEqual({ length: 0 });
     expect(await lengthOf('k3', pieces)).toEqual({ length: 11 });
     expect(await lengthOf('k4', empty)).toEqual({ length: 0 });
+    expect(await (await post(endpoint.url, { key: 'k5', body: 'x'.repeat(70_000), headers: { 'x-iterate': '1' } })).json()).toEqual({ length: 70_000 });
   });
 
   it('C35: before an upload parser: a form with a new boundary is the same request', async () => {
