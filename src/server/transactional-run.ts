@@ -18,20 +18,6 @@ interface Progress<T> {
   ending: Ending<Finished<T>> | undefined;
 }
 
-<<<<<<< HEAD
-/** ms before each further try of a transaction that the database gave up. Contention passes quickly or not at all. */
-const RERUNS_MS: readonly number[] = [5, 20, 50, 100, 250];
-
-/** ms that the note of an effect may take. It needs a second connection while the first is held, so a pool may never give it one. */
-const NOTE_TIMEOUT = 10_000;
-
-const noConnection = (): DOMException =>
-  timedOut('effectStarted() needs a connection beside that of the transaction and got none in 10 s. Make the pool larger than the number of runs at once.')();
-=======
-// The lock is the lease here: it lasts as long as the transaction, and cannot be lost before it.
-const never = new AbortController().signal;
->>>>>>> 181fadd (wip)
-
 const runOf = <T, Tx>({ clock }: EngineOptions<Tx>, { scope, key }: Claim, entry: Entry<Tx>, progress: Progress<T>): Run<Tx> => ({
   scope, key,
   attempt: entry.attempt,
