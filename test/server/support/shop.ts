@@ -46,7 +46,7 @@ export const isReplay = (response: Response): boolean => response.headers.get('i
 export const codeOf = async (response: Response): Promise<string> => ((await response.json()) as { code: string }).code;
 
 export const insertCharge = async (on: Pick<ClientBase, 'query'>, { key, attempt }: ChargeContext): Promise<number> =>
-  (await on.query<{ id: number }>('INSERT INTO charges (key, attempt) VALUES ($1, $2) RETURNING id', [key, attempt])).rows[0]?.id ?? Number.NaN;
+  (await on.query<{ id: number }>('INSERT INTO charges (label, attempt) VALUES ($1, $2) RETURNING id', [key, attempt])).rows[0]?.id ?? Number.NaN;
 
 /** The answer tells the id of the row that it stands for. */
 export const charged = (id: number): Response => Response.json({ id }, { status: 201 });
@@ -57,8 +57,7 @@ export const charge: Charge = async (_request, context) => charged(await insertC
 const numberOf = async (pool: Pool, text: string, values: unknown[] = []): Promise<number> => Number((await pool.query<{ n: string }>(text, values)).rows[0]?.n);
 
 export const openShop = async (config: PoolConfig = {}): Promise<Shop> => {
-  const { pool, place, pass, drop } = await freshPostgres(config);
-  await pool.query('CREATE TABLE charges (id serial PRIMARY KEY, key text, attempt int)');
+  const { pool, place, pass, clear, drop } = await freshPostgres(config);
   const failures: unknown[] = [];
   const others: Pool[] = [];
   return {
@@ -71,11 +70,11 @@ export const openShop = async (config: PoolConfig = {}): Promise<Shop> => {
       others.push(other);
       return other;
     },
-    charges: key => (key === undefined ? numberOf(pool, 'SELECT count(*) AS n FROM charges') : numberOf(pool, 'SELECT count(*) AS n FROM charges WHERE key = $1', [key])),
+    charges: key => (key === undefined ? numberOf(pool, 'SELECT count(*) AS n FROM charges') : numberOf(pool, 'SELECT count(*) AS n FROM charges WHERE label = $1', [key])),
     state: async key => (await pool.query<{ status: string }>('SELECT status FROM idempotency_keys WHERE id_key = $1', [key])).rows[0]?.status,
     async reset() {
       failures.length = 0;
-      await pool.query('TRUNCATE charges, idempotency_keys, idempotency_keys_effects RESTART IDENTITY');
+      await clear();
     },
     busyBackends: () =>
       numberOf(pool, `SELECT count(*) AS n FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND (state LIKE 'idle in transaction%' OR wait_event_type = 'Lock')`),
