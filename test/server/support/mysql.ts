@@ -1,8 +1,12 @@
 import { createPool, type Pool, type PoolConnection, type PoolOptions } from 'mysql2/promise';
 import { migrate } from '../../../src/server/migrate.js';
+import type { HandlerContext } from '../../../src/server/index.js';
+import { mysqlDedupStore, type MysqlDedupStoreOptions } from '../../../src/server/stores/mysql.js';
 import type { SqlDatabase } from '../../../src/sql/database.js';
 import { fromMysql2 } from '../../../src/sql/mysql2.js';
+import type { EffectLedger } from '../../../src/testing/conformance.js';
 import { createMysqlDatabase, type Place } from '../../support/sql-servers.js';
+import type { Worker } from './targets.js';
 
 export interface MysqlDatabase {
   readonly place: Place;
@@ -10,31 +14,74 @@ export interface MysqlDatabase {
   readonly database: SqlDatabase<PoolConnection>;
   /** Moves all times of the dedup table into the past, which is what passing time does to them. */
   pass(ms: number): Promise<void>;
+  /** Empties the dedup table, and the effects. */
+  clear(): Promise<void>;
   drop(): Promise<void>;
 }
 
 const TIMES = ['created_at', 'settled_at', 'result_expires_at', 'expires_at'];
 
-/** Ages the rows of a dedup table. */
+/** Ages the rows of a dedup table, but for those that a run has locked: when that ends it writes them anew. */
 export const ageMysql = async (pool: Pool, ms: number, table = 'idempotency_keys'): Promise<void> => {
-  const back = (column: string): string => `${column} = ${column} - INTERVAL :us MICROSECOND`;
+  const microseconds = ms * 1000;
+  const back = (column: string): string => `${column} = ${column} - INTERVAL ${microseconds} MICROSECOND`;
   // 1970 says that there is no lease; it is no moment.
-  const lease = "lease_until = IF(lease_until > '1970-01-01', lease_until - INTERVAL :us MICROSECOND, lease_until)";
-  await pool.query({ sql: `UPDATE ${table} SET ${[...TIMES.map(back), lease].join(', ')}`, namedPlaceholders: true, values: { us: ms * 1000 } });
+  const lease = `lease_until = IF(lease_until > '1970-01-01', lease_until - INTERVAL ${microseconds} MICROSECOND, lease_until)`;
+  await fromMysql2(pool).transaction(async (_sql, connection) => {
+    const [rows] = await connection.query<never[]>(`SELECT scope, id_key FROM ${table} FOR UPDATE SKIP LOCKED`);
+    const free = rows.map(({ scope, id_key }) => [scope, id_key]);
+    if (free.length > 0) await connection.query(`UPDATE ${table} SET ${[...TIMES.map(back), lease].join(', ')} WHERE (scope, id_key) IN (?)`, [free]);
+  });
 };
 
-/** A database of its own with the dedup table in it. */
+const TABLES = ['idempotency_keys', 'idempotency_keys_effects', 'charges'];
+
+/** A database of its own with the dedup table in it, and one for the effects of handlers. */
 export const freshMysql = async (options: PoolOptions = {}): Promise<MysqlDatabase> => {
   const { drop, ...place } = await createMysqlDatabase();
   const pool = createPool({ ...place, connectionLimit: 20, ...options });
   const database = fromMysql2(pool);
   await migrate(database, 'mysql');
+  await pool.query('CREATE TABLE charges (id int AUTO_INCREMENT PRIMARY KEY, label varchar(255), attempt int) ENGINE = InnoDB');
   return {
     place, pool, database,
     pass: ms => ageMysql(pool, ms),
+    async clear() {
+      for (const table of TABLES) await pool.query(`DELETE FROM ${table}`);
+    },
     async drop() {
       await pool.end();
       await drop();
     },
   };
 };
+
+/** A run in `tx` mode has a connection for itself, and the cases have 50 runs at once. */
+const WORKER_CONNECTIONS = 55;
+
+/** A server process with connections of its own. */
+export const mysqlWorker = ({ place, pool: admin }: Pick<MysqlDatabase, 'place' | 'pool'>, options: MysqlDedupStoreOptions): Worker => {
+  const pool = createPool({ ...place, connectionLimit: WORKER_CONNECTIONS });
+  const open = new Map<number, { destroy(): void }>();
+  pool.on('connection', connection => open.set(connection.threadId as number, connection));
+  return {
+    store: mysqlDedupStore(fromMysql2(pool), options),
+    async die() {
+      for (const connection of open.values()) connection.destroy();
+      // The server needs a moment to see it, and holds their locks until then.
+      for (let rows: unknown[] = [...open]; rows.length > 0; ) [rows] = await admin.query<never[]>('SELECT id FROM information_schema.processlist WHERE id IN (?)', [[...open.keys()]]);
+    },
+  };
+};
+
+/** Effects as rows of the transaction that records the answer. */
+export const mysqlLedger = (pool: Pool): EffectLedger<HandlerContext> => ({
+  async add(id, context) {
+    const connection = (await context?.transaction()) as PoolConnection;
+    await connection.query('INSERT INTO charges (label) VALUES (?)', [id]);
+  },
+  async count(id) {
+    const [[row]] = await pool.query<never[]>('SELECT count(*) AS n FROM charges WHERE label = ?', [id]);
+    return (row as unknown as { n: number }).n;
+  },
+});

@@ -1,0 +1,37 @@
+import { afterAll, beforeAll, describe, it } from 'vitest';
+import { mysqlDedupStore } from '../../src/server/stores/mysql.js';
+import { describeConformance } from '../../src/testing/conformance.js';
+import { describeDedupStore } from '../../src/testing/index.js';
+import { bePatient } from '../support/patience.js';
+import { agingClock } from './support/aging-clock.js';
+import { freshMysql, mysqlLedger, mysqlWorker, type MysqlDatabase } from './support/mysql.js';
+import { dedupTarget, WITHOUT_LEASE, type StoreStage } from './support/targets.js';
+
+bePatient();
+
+/** More than any case takes on a busy machine. */
+const DRIFT_MS = 5_000;
+
+let db: MysqlDatabase;
+beforeAll(async () => {
+  db = await freshMysql();
+});
+afterAll(() => db.drop());
+
+for (const mode of ['tx', 'lease'] as const) {
+  describeDedupStore({ describe, it }, `mysql, ${mode}`, () => ({
+    store: mysqlDedupStore(db.database, { mode }), pass: db.pass, drift: DRIFT_MS, dispose: db.clear,
+  }));
+}
+
+const stageOf = (mode: 'tx' | 'lease'): StoreStage => ({
+  store: mysqlDedupStore(db.database, { mode }), clock: agingClock(db.pass), drift: DRIFT_MS, dispose: db.clear,
+});
+
+describeConformance({ describe, it }, dedupTarget(
+  'mysql, tx',
+  () => ({ ...stageOf('tx'), worker: () => mysqlWorker(db, { mode: 'tx' }), ledger: mysqlLedger(db.pool) }),
+  { abilities: ['transactions', 'tx'], without: WITHOUT_LEASE },
+));
+
+describeConformance({ describe, it }, dedupTarget('mysql, lease', () => stageOf('lease')));
