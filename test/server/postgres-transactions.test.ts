@@ -1,8 +1,9 @@
-import type pg from 'pg';
+import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createDedup, NoTransactionError, type Dedup, type DedupOptions, type Handler } from '../../src/server/index.js';
 import { memoryDedupStore } from '../../src/server/stores/memory.js';
 import { postgresDedupStore, type PostgresDedupStoreOptions } from '../../src/server/stores/postgres.js';
+import { fromPg } from '../../src/sql/index.js';
 import { gate, isReplay, requestOf, type Sent } from './conformance/stage.js';
 import { freshPostgres, type PostgresDatabase } from './support/postgres.js';
 
@@ -240,3 +241,23 @@ it('lease: a handler that lost its lease leaves nothing behind, and its client g
   expect([winner.status, overruled.status, await overruled.json(), isReplay(overruled)]).toEqual([201, 201, { by: 'winner' }, true]);
   expect((await db.pool.query('SELECT attempt FROM charges')).rows).toEqual([{ attempt: 2 }]);
 });
+
+for (const mode of ['tx', 'lease'] as const) {
+  it(`${mode}: effects are announced through a pool of their own, when every connection of the first is held`, async () => {
+    const small = new pg.Pool({ ...db.place, max: 2 });
+    const dedup = createDedup({ store: postgresDedupStore(fromPg(small), { mode, control: db.database }), scope: () => 'acme' });
+    const both = [gate(), gate()] as const;
+    const held = Promise.all(both.map(({ opened }) => opened));
+    const run = (at: 0 | 1): Promise<Response> =>
+      dedup.handle(requestOf({ key: `k${at}` }), async (_request, context) => {
+        await context.transaction();
+        both[at].open();
+        await held;
+        await context.effectStarted();
+        return new Response('done');
+      }, { name: 'charge' });
+    const answers = await Promise.all([run(0), run(1)]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+    await small.end();
+  });
+}

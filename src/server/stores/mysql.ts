@@ -1,4 +1,4 @@
-import type { Isolation, SqlDatabase } from '../../sql/database.js';
+import type { Isolation, SqlDatabase, SqlExecutor } from '../../sql/database.js';
 import { join, raw, sql } from '../../sql/statement.js';
 import type { DedupStore } from '../store.js';
 import type { Dialect } from './sql/dialect.js';
@@ -19,6 +19,11 @@ export interface MysqlDedupStoreOptions {
    * here where it is the server's own level, so that it hears that at once. @default the database's own
    */
   readonly isolation?: Isolation | undefined;
+  /**
+   * Where renewals and the notes of effects go, which a run needs while it holds a connection already. Give it a pool of
+   * its own when more handlers may run at once than the first one has connections. @default the database itself
+   */
+  readonly control?: SqlExecutor | undefined;
 }
 
 /** A list of refs is a text of its own for each length, and servers keep a limited number of prepared texts: few lengths, then. */
@@ -61,6 +66,6 @@ const dialect: Dialect = {
  * @example const store = mysqlDedupStore(fromMysql2(pool));
  */
 export const mysqlDedupStore = <Tx>(database: SqlDatabase<Tx>, options: MysqlDedupStoreOptions = {}): DedupStore<Tx> => {
-  const { mode = 'tx', table = 'idempotency_keys', isolation } = options;
-  return sqlDedupStore(database, tableOf(dialect, table), { mode, isolation });
+  const { mode = 'tx', table = 'idempotency_keys', isolation, control } = options;
+  return sqlDedupStore(database, tableOf(dialect, table), { mode, isolation, control });
 };

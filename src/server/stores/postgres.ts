@@ -1,4 +1,4 @@
-import type { Isolation, SqlDatabase } from '../../sql/database.js';
+import type { Isolation, SqlDatabase, SqlExecutor } from '../../sql/database.js';
 import { join, raw, sql } from '../../sql/statement.js';
 import type { DedupStore } from '../store.js';
 import type { Dialect } from './sql/dialect.js';
@@ -19,6 +19,11 @@ export interface PostgresDedupStoreOptions {
   readonly isolation?: Isolation | undefined;
   /** `single-tx` only: ms that a duplicate waits for the first run before it gets 409. @default 2_000 */
   readonly lockTimeout?: number | undefined;
+  /**
+   * Where renewals and the notes of effects go, which a run needs while it holds a connection already. Give it a pool of
+   * its own when more handlers may run at once than the first one has connections. @default the database itself
+   */
+  readonly control?: SqlExecutor | undefined;
 }
 
 const now = raw('floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint');
@@ -60,6 +65,6 @@ const dialect: Dialect = {
  * @example const store = postgresDedupStore(fromPg(pool));
  */
 export const postgresDedupStore = <Tx>(database: SqlDatabase<Tx>, options: PostgresDedupStoreOptions = {}): DedupStore<Tx> => {
-  const { mode = 'tx', table = 'idempotency_keys', isolation, lockTimeout } = options;
-  return sqlDedupStore(database, tableOf(dialect, table), { mode, isolation, lockTimeout });
+  const { mode = 'tx', table = 'idempotency_keys', isolation, lockTimeout, control } = options;
+  return sqlDedupStore(database, tableOf(dialect, table), { mode, isolation, lockTimeout, control });
 };

@@ -21,9 +21,9 @@ const lockInserted = async (on: SqlExecutor, table: Table, claim: Claim): Promis
  * The row is committed before the transaction of the handler, which locks it: duplicates see the one, and skip the other
  * instead of waiting for it.
  */
-export const enteringTx = <Tx>(database: SqlDatabase<Tx>, table: Table, { isolation }: SqlStoreOptions): NonNullable<DedupStore<Tx>['enter']> => {
+export const enteringTx = <Tx>(database: SqlDatabase<Tx>, table: Table, { isolation, control = database }: SqlStoreOptions): NonNullable<DedupStore<Tx>['enter']> => {
   const lockAndRun = <T>(claim: Claim, work: Work<Tx, T>, first: boolean): Promise<Entered<T> | undefined> => {
-    const note = (fence: number): Promise<void> => table.note(database, claim, fence);
+    const note = (fence: number): Promise<void> => table.note(control, claim, fence);
     const inTransaction = async (on: SqlExecutor, tx: Tx): Promise<Entered<T> | undefined> => {
       const seen = first ? await lockInserted(on, table, claim) : await table.lock(on, claim, table.dialect.skipLocked);
       return seen && runLocked({ table, on, tx, seen, note }, claim, work);

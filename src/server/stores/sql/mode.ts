@@ -1,4 +1,4 @@
-import type { Isolation } from '../../../sql/database.js';
+import type { Isolation, SqlExecutor } from '../../../sql/database.js';
 import type { Claim } from '../../record.js';
 
 /**
@@ -14,6 +14,11 @@ export interface SqlStoreOptions {
   readonly isolation: Isolation | undefined;
   /** ms that a duplicate waits in `single-tx` mode before it is told that the first one is in progress. */
   readonly lockTimeout?: number | undefined;
+  /**
+   * Where renewals and the notes of effects go, which a run needs while it holds a connection already. Give it a pool of
+   * its own when more handlers may run at once than the first one has connections. @default the database itself
+   */
+  readonly control?: SqlExecutor | undefined;
 }
 
 /** Whether nothing but the absence of a row decides about the claim. */

@@ -38,7 +38,7 @@ export const sqlDedupStore = <Tx>(database: SqlDatabase<Tx>, table: Table, optio
   const store: DedupStore<Tx> = {
     claim: async claim => (await claimFirst(database, table, claim)) ?? decide(database, table, claim, (row, now) => claimRecord(row, claim, now)),
     renew: (hold, lease, effectStarted) =>
-      table.change(database, hold, { lease_until: table.dialect.later(lease), ...(effectStarted && { effect_started: sql`${true}` }) }),
+      table.change(options.control ?? database, hold, { lease_until: table.dialect.later(lease), ...(effectStarted && { effect_started: sql`${true}` }) }),
     settle: (hold, settlement) => settle(database, hold, settlement),
     resolve: (ref, resolution) => decide(database, table, ref, (row, now) => resolveRecord(row, resolution, now)),
     get: async ref => (await table.read(database, ref))?.row,
