@@ -26,6 +26,9 @@ declare global {
   function secret(name: string): Promise<string>;
   function signedInUser(request: Request): Promise<string | undefined>;
   function chargeCard(order: unknown): Promise<Charge>;
+  const pool: import('samekey/sql').PgPool;
+  function orderOf(body: unknown): { status: string; note: string | null };
+  function changesOf(body: unknown): { status?: string; note?: string | null };
 }
 export {};
 `;

@@ -5,7 +5,7 @@ import { conditional } from './conditional.js';
 import { etagOf } from './etag.js';
 import { problemOf } from './problems.js';
 import { versionedRows, type RowId, type RowValues, type VersionedDialect, type VersionedRow, type VersionedRows } from './rows.js';
-import { insertRow, removeRow, setValues, type Target } from './writes.js';
+import { insertOrLock, removeRow, setValues, type Target } from './writes.js';
 
 export interface VersionedResourceOptions<Column extends string> {
   readonly database: SqlDatabase;
@@ -39,7 +39,7 @@ export interface VersionedResource<Column extends string> {
   /** Makes the row or gives it these values: 201, or 204; the same again leaves row and version as they are. */
   put(request: Request, id: RowId, values: Readonly<Record<Column, SqlValue>>): Promise<Response>;
   /** Gives these columns these values: 204, or 404. */
-  patch(request: Request, id: RowId, values: Readonly<Partial<Record<Column, SqlValue>>>): Promise<Response>;
+  patch(request: Request, id: RowId, values: { readonly [Name in Column]?: SqlValue | undefined }): Promise<Response>;
   /** Makes sure that there is no such row: 204, also when there was none. */
   delete(request: Request, id: RowId): Promise<Response>;
   /** The same in a transaction of yours: the one that records the answer under an idempotency key, say. */
@@ -67,17 +67,16 @@ const change = async (request: Request, target: Target, row: VersionedRow, { val
 const put = async (request: Request, target: Target, values: RowValues, { required, newVersion, columns }: Settings): Promise<Response> => {
   const missing = columns.filter(column => values[column] === undefined);
   if (missing.length > 0) throw new TypeError(`PUT replaces the whole resource, but no value came for ${missing.join(', ')}. Give null for nothing, or use patch.`);
-  const row = await target.rows.lock(target.on, target.id);
-  if (row) return change(request, target, row, { values, required });
-  const refusal = conditional(request, { current: undefined, required });
-  if (refusal) return refusal;
-  const first = newVersion();
-  const made = await insertRow(target, values, first);
-  return made.version === first ? done(201, first) : change(request, target, made, { values, required });
+  const version = newVersion();
+  const found = await insertOrLock(target, { values, version }, () => conditional(request, { current: undefined, required }));
+  if (found instanceof Response) return found;
+  return found.version === version ? done(201, version) : change(request, target, found, { values, required });
 };
 
-const patch = async (request: Request, target: Target, values: RowValues, { required }: Settings): Promise<Response> => {
+const patch = async (request: Request, target: Target, given: Readonly<Record<string, SqlValue | undefined>>, { required }: Settings): Promise<Response> => {
   const row = await target.rows.lock(target.on, target.id);
+  // Null is a value, undefined is none.
+  const values = Object.fromEntries(Object.entries(given).filter((entry): entry is [string, SqlValue] => entry[1] !== undefined));
   if (row) return change(request, target, row, { values, required });
   return conditional(request, { current: undefined, required }) ?? problemOf('resource_missing');
 };
@@ -103,7 +102,7 @@ const resourceOn = (rows: VersionedRows, reader: SqlExecutor, transact: Transact
       return conditional(request, { current: row?.version, required }) ?? (row ? representation(request, row, represent) : problemOf('resource_missing'));
     },
     put: (request, id, values) => transact(on => put(request, { on, rows, id }, values, settings)),
-    patch: (request, id, values) => transact(on => patch(request, { on, rows, id }, values as RowValues, settings)),
+    patch: (request, id, values) => transact(on => patch(request, { on, rows, id }, values, settings)),
     delete: (request, id) => transact(on => remove(request, { on, rows, id }, settings)),
     within: sql => resourceOn(rows, sql, work => work(sql), settings),
   };

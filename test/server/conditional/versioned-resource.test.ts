@@ -108,6 +108,14 @@ describe.each(ORDERS_DATABASES)('a versioned resource on %s', (_name, open) => {
       expect((await rows()).map(({ status, price }) => [status, Number(price)])).toEqual([['paid', 5]]);
     });
 
+    test('leaves alone what is undefined, sets null, and with nothing to set changes nothing', async () => {
+      const { etag } = await say('PUT', NEW);
+      const patch = (values: { status?: null; price?: undefined }) => ordersOf(opened).patch(new Request(URL_OF_ORDERS, { method: 'PATCH' }), '1', values);
+      expect([(await patch({ price: undefined })).headers.get('etag'), (await patch({})).headers.get('etag')]).toEqual([etag, etag]);
+      await patch({ status: null, price: undefined });
+      expect((await rows()).map(({ status, price }) => [status, Number(price)])).toEqual([[null, 5]]);
+    });
+
     test('of what is not there is 404, and with If-Match 412', async () => {
       expect([(await say('PATCH', PAID)).status, (await say('PATCH', PAID, { 'if-match': '*' })).status]).toEqual([404, 412]);
       expect(await rows()).toEqual([]);
