@@ -46,7 +46,7 @@ describe.each(['chromium', 'firefox'] as const)('service workers in %s', name =>
     expect([await pay(page, '1'), await executions(page), server.requests.length]).toEqual(['mocked', 1, 0]);
   });
 
-  test('C96: what is resumed at the start of a page waits for a mock that is late', async () => {
+  test('C96, C100: what is resumed at the start of a page waits for a mock that is late, which still knows what it did', async () => {
     const page = await mockedPage({ late: '300' });
     await page.evaluate(() => window.mocked.loseResponse());
     expect(await pay(page, '1')).toBe('OPERATION_PENDING');

@@ -53,7 +53,7 @@ describe('mock.fault', () => {
     expect(kindsOf(mock.ledger)).toEqual(['request', 'fault', 'request', 'claim', 'execution', 'answer']);
   });
 
-  it('loses a response: executed and stored, a repeat is a replay', async () => {
+  it('59: loses a response after it was stored: executed, and a repeat is a replay', async () => {
     const scene = sceneOf();
     scene.mock.fault('charge', 'lose-response');
     expect(await networkError(charge())).toBeInstanceOf(TypeError);
@@ -108,7 +108,7 @@ describe('mock.fault', () => {
     expect([(await charge()).headers.get('idempotent-replayed'), scene.effects]).toEqual(['true', 1]);
   });
 
-  it('C99: with crash-on-abort the endpoint dies with its client: no effect, its lease stays, then nobody knows', async () => {
+  it('59, C99: with crash-on-abort the endpoint dies with its client: no effect, its lease stays until time is moved past it, then nobody knows', async () => {
     const scene = sceneOf({ slow: true });
     scene.mock.fault('charge', 'crash-on-abort');
     const client = new AbortController();

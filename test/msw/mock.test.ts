@@ -2,6 +2,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { http, HttpResponse, passthrough } from 'msw';
 import { describe, expect, it } from 'vitest';
+import { createClient, operationOf } from '../../src/index.js';
+import { memoryBacking, memoryKeyStore } from '../../src/keystore/memory.js';
 import { createIdempotencyMock, type IdempotencyMockOptions } from '../../src/msw/index.js';
 import { stripe } from '../../src/profiles/stripe.js';
 import { memoryDedupStore } from '../../src/server/stores/memory.js';
@@ -20,7 +22,7 @@ const chargesMock = (options?: IdempotencyMockOptions) => {
 };
 
 describe('createIdempotencyMock', () => {
-  it('executes once, replays the same bytes and headers, and writes both down in order', async () => {
+  it('59: executes once, replays the same bytes and headers, writes both down in order, and counts', async () => {
     const mock = chargesMock();
     const [first, second] = [await charge(), await charge()];
     expect([first.status, await first.text(), first.headers.get('idempotency-status')]).toEqual([201, '{"id":1}', 'stored']);
@@ -69,7 +71,7 @@ describe('createIdempotencyMock', () => {
     expect(kindsOf(mock.ledger)).toEqual(['request', 'refusal', 'request', 'refusal']);
   });
 
-  it('C72: forgets a key after its last millisecond, without a purge', async () => {
+  it('59, C72: time that is moved forgets a key after its last millisecond, without a purge', async () => {
     const clock = manualClock();
     const mock = chargesMock({ clock });
     await charge();
@@ -224,6 +226,23 @@ describe('createIdempotencyMock', () => {
     await after.reset();
     expect([after.ledger, after.executions()]).toEqual([[], 0]);
     expect((await charge()).headers.get('idempotency-status')).toBe('stored');
+  });
+
+  it('C100: what a client goes on with after a reload of page and mock is replayed', async () => {
+    const store = memoryDedupStore();
+    const backing = memoryBacking();
+    const open = () => createClient({ prefix: 'https://api.test', keystore: memoryKeyStore({ backing }), scope: 'acct_1', retry: 0 });
+    const before = chargesMock({ store });
+    before.fault('charge', 'lose-response');
+    const page = open();
+    await expect(page.post('charges', { operation: 'order:42', json: { amount: 4200 } })).rejects.toMatchObject({ code: 'OPERATION_PENDING' });
+    await page.close();
+    server.resetHandlers();
+    const after = chargesMock({ store });
+    const reloaded = open();
+    const response = await reloaded.post('charges', { operation: 'order:42', json: { amount: 4200 } });
+    expect([await response.json(), operationOf(response)?.replayed, after.executions('charge')]).toEqual([{ id: 1 }, 'server', 1]);
+    await reloaded.close();
   });
 
   it('writes nothing of a run from before a reset', async () => {
