@@ -1,4 +1,3 @@
-import { SamekeyError } from '../../../errors.js';
 import type { SqlDatabase, SqlExecutor } from '../../../sql/database.js';
 import { sql } from '../../../sql/statement.js';
 import { asNumber } from '../../../sql/values.js';
@@ -14,8 +13,7 @@ import type { SeenRow, Table } from './table.js';
 const LOCK_TIMEOUT_MS = 2_000;
 
 // The note would outlive a rollback that takes the record itself away, and nobody could resolve it.
-const noNote = (): Promise<never> =>
-  Promise.reject(new SamekeyError('NOT_POSSIBLE', "effectStarted() needs a record that is committed before the effect, which 'single-tx' has not. Use mode: 'tx' for handlers with effects elsewhere."));
+const BARRIER = "effectStarted() needs a record that is committed before the effect, which 'single-tx' has not. Use mode: 'tx' for handlers with effects elsewhere.";
 
 /** Inserts the row, or waits for whoever has it. */
 const claimRow = async (on: SqlExecutor, table: Table, claim: Claim, patience: Patience, timeout: number): Promise<SeenRow> => {
@@ -30,17 +28,17 @@ const claimRow = async (on: SqlExecutor, table: Table, claim: Claim, patience: P
 };
 
 /** Claim, effects and answer in one transaction: duplicates wait for it, because they cannot see what it does. */
-export const enteringSingleTx = <Tx>(database: SqlDatabase<Tx>, table: Table, { lockTimeout = LOCK_TIMEOUT_MS }: SqlStoreOptions): NonNullable<DedupStore<Tx>['enter']> => {
+export const enteringSingleTx = <Tx>(database: SqlDatabase<Tx>, table: Table, { lockTimeout = LOCK_TIMEOUT_MS, control = database }: SqlStoreOptions): NonNullable<DedupStore<Tx>['enter']> => {
   const { patience } = table.dialect;
   if (!patience) throw new TypeError("This database has no lock timeout for one transaction, so mode 'single-tx' is not possible. Use 'tx'.");
   return async <T>(claim: Claim, work: Parameters<NonNullable<DedupStore<Tx>['enter']>>[1]): Promise<Entered<T>> => {
     const early = isPlain(claim) ? undefined : await look(database, table, claim);
-    if (early) return early;
+    if (typeof early === 'object') return early;
     let began = false;
     const inTransaction = async (on: SqlExecutor, tx: Tx): Promise<Entered<T>> => {
       const seen = await claimRow(on, table, claim, patience, lockTimeout);
       began = true;
-      return (await runLocked({ table, on, tx, seen, note: noNote }, claim, work)) as Entered<T>;
+      return (await runLocked({ table, on, tx, seen, barrier: BARRIER, note: fence => table.note(control, claim, fence) }, claim, work)) as Entered<T>;
     };
     try {
       return (await undoable(database, table, claim, database.transaction(inTransaction, { isolation: 'read committed' }))) as Entered<T>;

@@ -1,9 +1,12 @@
+import { SamekeyError } from '../../../errors.js';
 import type { SqlDatabase, SqlExecutor } from '../../../sql/database.js';
 import { claimRecord, NO_LEASE, unlocked, type Claim, type ClaimResult, type DedupRecord } from '../../record.js';
 import type { Ending, Entered, Entry } from '../../store.js';
 import type { Assignments } from './dialect.js';
+import { isPlain } from './mode.js';
 import { columnsOf, heldColumns, settledColumns } from './row.js';
 import { FIRST_REVISION, type SeenRow, type Table } from './table.js';
+import { ensureWhole, markWhole } from './whole.js';
 
 export type Refused = Exclude<ClaimResult, { kind: 'won' }>;
 export type Work<Tx, T> = (entry: Entry<Tx>) => Promise<Ending<T>>;
@@ -42,10 +45,11 @@ export const refusal = ({ row, now }: SeenRow, claim: Claim): Refused | undefine
   return next || result.kind === 'won' ? undefined : result;
 };
 
-/** What can be said about a claim before it is made. Undefined: nothing is against it. */
-export const look = async (database: SqlDatabase, table: Table, claim: Claim): Promise<Refused | undefined> => {
+/** What can be said about a claim before it is made: a refusal, or that the key has a row. Undefined: nothing is against it. */
+export const look = async (database: SqlDatabase, table: Table, claim: Claim): Promise<Refused | 'found' | undefined> => {
   const seen = await table.read(database, claim);
-  if (seen) return refusal(seen, claim);
+  if (seen) return refusal(seen, claim) ?? 'found';
+  if (isPlain(claim)) return undefined;
   const { result } = claimRecord(undefined, claim, await table.now(database));
   return result.kind === 'won' ? undefined : result;
 };
@@ -66,29 +70,30 @@ export interface Locked<Tx> {
   readonly seen: SeenRow;
   /** Notes that the run with this fence may have effects elsewhere. */
   readonly note: (fence: number) => Promise<void>;
+  /** Why a handler cannot announce them. Undefined: it can. */
+  readonly barrier: string | undefined;
 }
 
 /** Runs the handler under the lock. What it did stays only together with the settled row. */
-export const runLocked = async <T, Tx>({ table, on, tx, seen, note }: Locked<Tx>, claim: Claim, work: Work<Tx, T>): Promise<Entered<T>> => {
-  const { whole, later } = table.dialect;
+export const runLocked = async <T, Tx>({ table, on, tx, seen, note, barrier }: Locked<Tx>, claim: Claim, work: Work<Tx, T>): Promise<Entered<T>> => {
   const { next, result } = claimRecord(unlocked(seen.row), claim, seen.now);
   if (result.kind !== 'won' || !next) {
     if (next) await table.replace(on, seen, table.columns(next));
     return result as Refused;
   }
   const { fence, attempt, operationRef } = result;
-  let used = false;
+  let opening: Promise<void> | undefined;
   const open = async (): Promise<Tx> => {
-    if (!used && whole) await table.run(on, whole.mark);
-    used = true;
+    await (opening ??= markWhole(table, on));
     return tx;
   };
-  const ending = await work({ fence, attempt, operationRef, open, startEffect: () => note(fence) });
+  const startEffect = (): Promise<void> => (barrier === undefined ? note(fence) : Promise.reject(new SamekeyError('NOT_POSSIBLE', barrier)));
+  const ending = await work({ fence, attempt, operationRef, open, startEffect });
   const finished = { ending, seen, next };
-  if (used && !ending.keep) throw new Undo(finished);
-  if (used && whole) await table.run(on, whole.check);
+  if (opening) await ensureWhole(table, on, () => note(fence));
+  if (opening && !ending.keep) throw new Undo(finished);
   const held = seen.row.fence === 0 ? heldColumns(next) : table.columns(next);
-  if (await table.replace(on, seen, { ...held, ...settledColumns(ending.settlement, later) })) return ended(finished);
+  if (await table.replace(on, seen, { ...held, ...settledColumns(ending.settlement, table.dialect.later) })) return ended(finished);
   throw new Error(`The row of key "${claim.key}" changed although it was locked. All was rolled back.`);
 };
 
