@@ -1,8 +1,9 @@
 import { describe, it } from 'vitest';
-import { redisDedupStore, type RedisDedupStore } from '../../src/server/stores/redis.js';
+import { redisDedupStore, type RedisDedupStore, type RedisDedupStoreOptions } from '../../src/server/stores/redis.js';
 import { describeDedupStore } from '../../src/testing/dedup-store.js';
-import { manualClock, type ManualClock } from '../support/manual-clock.js';
 import { describeConformance } from './conformance/suite.js';
+import { describeStoreModel } from './model/suite.js';
+import { agingClock } from './support/aging-clock.js';
 import { age, CLIENTS, dropAll, freshPrefix } from './support/redis.js';
 import { needRedis } from './support/redis-scene.js';
 
@@ -19,11 +20,11 @@ interface Subject {
 }
 
 describe.each(Object.entries(CLIENTS))('redisDedupStore over %s', (name, connect) => {
-  const create = async (): Promise<Subject> => {
+  const create = async (options: RedisDedupStoreOptions = {}): Promise<Subject> => {
     const client = await connect();
     const prefix = freshPrefix();
     return {
-      store: redisDedupStore(client.connection, { prefix }),
+      store: redisDedupStore(client.connection, { ...options, prefix }),
       drift: DRIFT_MS,
       pass: ms => age(client, prefix, ms),
       async dispose() {
@@ -33,21 +34,13 @@ describe.each(Object.entries(CLIENTS))('redisDedupStore over %s', (name, connect
     };
   };
 
-  describeDedupStore({ describe, it }, 'the store', create);
+  describeDedupStore({ describe, it }, 'the store', () => create());
+
+  // Stories go on for months, and this one limit is the store's own.
+  describeStoreModel('the store', () => create({ doubtTtl: Infinity }), { stories: 100 });
 
   describeConformance(`Redis over ${name}`, async () => {
     const { pass, ...subject } = await create();
-    const inner = manualClock();
-    const clock: ManualClock = {
-      ...inner,
-      get sleeping() {
-        return inner.sleeping;
-      },
-      async advance(ms) {
-        await pass(ms);
-        await inner.advance(ms);
-      },
-    };
-    return { ...subject, clock };
+    return { ...subject, clock: agingClock(pass) };
   });
 });

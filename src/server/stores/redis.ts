@@ -21,7 +21,8 @@ export interface RedisDedupStoreOptions {
   readonly timeout?: number | undefined;
   /**
    * ms that a run without an end is kept after its lease and its key's life, for `purge()` or a repeat to turn it into
-   * doubt, which is kept for ever. After them Redis deletes it, and the key is fresh. @default 2_592_000_000 (30 days)
+   * doubt, which is kept for ever: so run `purge()` more often than that. After them Redis deletes it, and the key is
+   * fresh. Infinity keeps it until then. @default 2_592_000_000 (30 days)
    */
   readonly doubtTtl?: number | undefined;
   /**
@@ -35,7 +36,7 @@ export interface RedisDedupStoreOptions {
   readonly onWarning?: ((warning: string) => void) | undefined;
 }
 
-export interface RedisDedupStore extends DedupStore {
+export interface RedisDedupStore extends DedupStore<never> {
   /**
    * Says what makes this Redis unfit to keep dedup records, and what to do about it; empty when all is well.
    *
