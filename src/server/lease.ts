@@ -38,7 +38,7 @@ export const insist = async <T>(clock: Clock, call: () => Promise<T>): Promise<T
 const NOTE_TIMEOUT = 10_000;
 
 const noConnection = timedOut(
-  'effectStarted() was not acknowledged in 10 s, so the effect must not begin. It needs a connection beside that of the transaction: make the pool larger than the number of runs at once.',
+  'effectStarted() was not acknowledged in 10 s, so the effect must not begin. It needs a connection beside that of the transaction: make the pool larger than the number of runs at once. On SQLite, which has one writer at a time, call it before transaction().',
 );
 
 /** Waits for the note that an effect may begin, and repeats it where it failed. */

@@ -14,6 +14,8 @@ export interface MysqlDatabase {
   readonly database: SqlDatabase<PoolConnection>;
   /** Moves all times of the dedup table into the past, which is what passing time does to them. */
   pass(ms: number): Promise<void>;
+  /** Rows of a table. */
+  count(table: string): Promise<number>;
   /** Empties the dedup table, and the effects. */
   clear(): Promise<void>;
   drop(): Promise<void>;
@@ -46,6 +48,10 @@ export const freshMysql = async (options: PoolOptions = {}): Promise<MysqlDataba
   return {
     place, pool, database,
     pass: ms => ageMysql(pool, ms),
+    async count(table) {
+      const [[row]] = await pool.query<never[]>(`SELECT count(*) AS n FROM ${table}`);
+      return (row as unknown as { n: number }).n;
+    },
     async clear() {
       for (const table of TABLES) await pool.query(`DELETE FROM ${table}`);
     },
@@ -54,6 +60,17 @@ export const freshMysql = async (options: PoolOptions = {}): Promise<MysqlDataba
       await drop();
     },
   };
+};
+
+/** Waits until the server has seen that connections are gone: it holds their locks until then. */
+const untilGone = async (admin: Pool, ids: readonly number[]): Promise<void> => {
+  for (let rows: unknown[] = [...ids]; rows.length > 0; ) [rows] = await admin.query<never[]>('SELECT id FROM information_schema.processlist WHERE id IN (?)', [ids]);
+};
+
+/** Ends a connection from outside. */
+export const cutMysql = async (admin: Pool, { threadId }: Pick<PoolConnection, 'threadId'>): Promise<void> => {
+  await admin.query(`KILL CONNECTION ${threadId}`);
+  await untilGone(admin, [threadId]);
 };
 
 /** A run in `tx` mode has a connection for itself, and the cases have 50 runs at once. */
@@ -68,8 +85,7 @@ export const mysqlWorker = ({ place, pool: admin }: Pick<MysqlDatabase, 'place' 
     store: mysqlDedupStore(fromMysql2(pool), options),
     async die() {
       for (const connection of open.values()) connection.destroy();
-      // The server needs a moment to see it, and holds their locks until then.
-      for (let rows: unknown[] = [...open]; rows.length > 0; ) [rows] = await admin.query<never[]>('SELECT id FROM information_schema.processlist WHERE id IN (?)', [[...open.keys()]]);
+      await untilGone(admin, [...open.keys()]);
     },
   };
 };

@@ -16,12 +16,13 @@ export interface SqliteFile {
 
 const TIMES = ['created_at', 'settled_at', 'result_expires_at', 'expires_at', 'lease_until'];
 
-/** A file of its own, that goes away with the test, with the dedup table in it. */
+/** A file of its own, that goes away with the test, with the dedup table in it, and one for the effects of handlers. */
 export const freshSqlite = async (table = 'idempotency_keys'): Promise<SqliteFile> => {
   const path = join(temporaryDirectory(), 'shop.db');
   const sqlite = new DatabaseSync(path);
   const database = fromNodeSqlite(sqlite);
   await migrate(database, 'sqlite', { table });
+  sqlite.exec('CREATE TABLE IF NOT EXISTS charges (id INTEGER PRIMARY KEY, label TEXT, attempt INTEGER)');
   return {
     path, sqlite, database,
     pass: async ms => void (await database.query(`UPDATE ${table} SET ${TIMES.map(column => `${column} = ${column} - ?1`).join(', ')}`, [ms])),

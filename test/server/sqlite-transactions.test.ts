@@ -1,0 +1,51 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { fromNodeSqlite } from '../../src/sql/index.js';
+import { sqliteDedupStore } from '../../src/server/stores/sqlite.js';
+import { manualClock } from '../support/manual-clock.js';
+import { freshSqlite, type SqliteFile } from './support/sqlite.js';
+import { describeStaleHandlers } from './transactions/duplicates.js';
+import { describeHandlerTransactions } from './transactions/handlers.js';
+import { openShop, type ShopDatabase } from './transactions/shop.js';
+
+let file: SqliteFile;
+beforeEach(async () => {
+  file = await freshSqlite();
+});
+afterEach(() => file.close());
+
+const shopDatabase = (database = file.database): ShopDatabase<DatabaseSync> => ({
+  store: sqliteDedupStore(database),
+  insert: async (tx, label, attempt) => tx.prepare('INSERT INTO charges (label, attempt) VALUES (?, ?)').run(label, attempt),
+  charges: async () => Number(file.sqlite.prepare('SELECT count(*) AS n FROM charges').get()?.['n']),
+  pass: file.pass,
+});
+
+describeHandlerTransactions('sqlite', shopDatabase);
+describeStaleHandlers('sqlite', shopDatabase);
+
+it('an effect elsewhere can be announced before the transaction is opened; a failure after it leaves doubt', async () => {
+  const { send, insert, charge, charges } = openShop(shopDatabase());
+  await send(async (_request, context) => {
+    await context.effectStarted();
+    await insert(context);
+    throw new TypeError('the network went away');
+  });
+  expect(await (await send(charge)).json()).toMatchObject({ code: 'idempotency_indeterminate' });
+  expect(await charges()).toBe(0);
+});
+
+it('an announcement from within the transaction waits for the transaction that waits for it: it fails, and says so', async () => {
+  const clock = manualClock();
+  const { send, insert, charge, charges, failures } = openShop(shopDatabase(fromNodeSqlite(file.sqlite, { clock })), { clock });
+  let answered = false;
+  const first = send(async (_request, context) => {
+    await insert(context);
+    await context.effectStarted();
+    return new Response('never');
+  });
+  void first.then(() => (answered = true));
+  while (!answered) await clock.advance(1_000);
+  expect([(await first).status, failures]).toMatchObject([500, [{ message: expect.stringContaining('call it before transaction()') }]]);
+  expect([(await send(charge)).status, await charges()]).toEqual([201, 1]);
+});
