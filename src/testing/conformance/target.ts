@@ -23,6 +23,8 @@ export interface ServerConfig {
   readonly failOpen?: boolean;
   /** The provider whose dialect the server speaks. @default that of the IETF draft */
   readonly profile?: 'stripe' | 'gocardless' | 'azure' | 'paypal' | 'adyen';
+  /** Asks the application, in dialects that repeat the latest state, what it is: 200, `{"state":"latest"}`. @default false */
+  readonly latest?: boolean;
   /** Asks the application, before doubt is told to the client, what became of the first run: here, that nothing happened. */
   readonly recover?: 'not-applied';
   /** ms by which the clock of this server process is off. */

@@ -1,4 +1,4 @@
-import { createServer, type RequestListener } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { toNodeListener } from '../../../src/server/adapters/node.js';
@@ -15,9 +15,9 @@ const sendLines: NonNullable<Door['sendLines']> = async (request, lines) => {
   return Number(/^HTTP\/1\.1 (\d+)/.exec(await text(socket))?.[1]);
 };
 
-/** A listener on a port of its own. */
-export const listen = async (listener: RequestListener): Promise<Door> => {
-  const server = createServer(listener).listen(0, '127.0.0.1');
+/** A listener, or a server that has one, on a port of its own. */
+export const listen = async (listener: RequestListener | Server): Promise<Door> => {
+  const server = (typeof listener === 'function' ? createServer(listener) : listener).listen(0, '127.0.0.1');
   await new Promise(resolve => server.once('listening', resolve));
   return {
     origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

@@ -1,6 +1,6 @@
 import { systemClock } from '../../../src/clock.js';
 import { mortalStore } from '../../../src/msw/mortal-store.js';
-import { ietf, stripe } from '../../../src/profiles/index.js';
+import { adyen, azure, gocardless, ietf, paypal, stripe } from '../../../src/profiles/index.js';
 import type { Profile } from '../../../src/profiles/profile.js';
 import { createDedup, withCors, type Dedup, type DedupOptions, type DedupStore, type HandlerContext } from '../../../src/server/index.js';
 import {
@@ -55,6 +55,8 @@ export type Serve = (served: Served) => Promise<Door> | Door;
 export interface DedupTargetOptions extends Omit<Traits, 'name' | 'lease' | 'retention'> {
   /** @default in process, without a socket */
   readonly serve?: Serve | undefined;
+  /** Changes the options of every server. */
+  readonly configure?: ((options: DedupOptions) => DedupOptions) | undefined;
   /** What this configuration cannot do, although ours can as a rule. */
   readonly without?: readonly Ability[] | undefined;
 }
@@ -62,14 +64,14 @@ export interface DedupTargetOptions extends Omit<Traits, 'name' | 'lease' | 'ret
 export const LEASE = 30_000;
 export const DAY = 86_400_000;
 
-const PROFILES: Partial<Record<NonNullable<ServerConfig['profile']>, Profile>> = { stripe };
+const PROFILES: Readonly<Record<NonNullable<ServerConfig['profile']>, Profile>> = { stripe, gocardless, azure, paypal, adyen };
 
 /** All that our own server can do over any store. */
 const ABILITIES: readonly Ability[] = [
   'header lines', 'time', 'purge', 'bulk', 'resolve', 'second server', 'crash', 'cut off', 'shutdown', 'tenants', 'endpoints', 'guard', 'cors', 'announce', 'signal',
   'store down', 'store claim-lost', 'store settle-refused', 'store settle-lost', 'store settle-down',
   'config required', 'config strict', 'config wait', 'config onExpired', 'config keyRetention', 'config maxRequestBytes', 'config effects', 'config perEndpoint',
-  'config failOpen', 'config profile', 'config recover', 'config clockSkew',
+  'config failOpen', 'config profile', 'config latest', 'config recover', 'config clockSkew',
 ];
 
 /** What a store lacks that holds keys by a transaction: there is no lease to lose, and no end beside the commit. */
@@ -77,7 +79,7 @@ export const WITHOUT_LEASE: readonly Ability[] = ['cut off', 'signal', 'store cl
 
 const nameOf = (path: string): string => path.split(/[/?]/)[1] ?? '';
 
-const optionsOf = ({ store, clock }: Pick<StoreStage, 'store' | 'clock'>, { profile, recover, clockSkew = 0, ...config }: ServerConfig): DedupOptions => ({
+const optionsOf = ({ store, clock }: Pick<StoreStage, 'store' | 'clock'>, { profile, latest, recover, clockSkew = 0, ...config }: ServerConfig): DedupOptions => ({
   store,
   clock: clockSkew === 0 ? clock : { ...clock, now: () => clock.now() + clockSkew },
   scope: request => request.headers.get(TENANT_HEADER) ?? undefined,
@@ -86,6 +88,7 @@ const optionsOf = ({ store, clock }: Pick<StoreStage, 'store' | 'clock'>, { prof
   on: { failed: () => {} },
   ...config,
   profile: profile ? PROFILES[profile] : ietf,
+  ...(latest && { latest: () => Response.json({ state: 'latest' }) }),
   ...(recover && { recover: async () => ({ to: 'retryable', keyRetention: DAY }) }),
 });
 
@@ -109,9 +112,9 @@ interface Process extends Server {
   close(): Promise<void>;
 }
 
-const openProcess = async (stage: StoreStage, scenarios: Scenarios<HandlerContext>, config: ServerConfig, serve: Serve): Promise<Process> => {
+const openProcess = async (stage: StoreStage, scenarios: Scenarios<HandlerContext>, config: ServerConfig, { serve = inProcess, configure = options => options }: DedupTargetOptions): Promise<Process> => {
   const { store, faults, die } = await connect(stage);
-  const dedup = createDedup(optionsOf({ store, clock: stage.clock }, config));
+  const dedup = createDedup(configure(optionsOf({ store, clock: stage.clock }, config)));
   const protect = withCors(request => dedup.handle(request, scenarios.handler, { name: nameOf(new URL(request.url).pathname) }), { origins: [PAGE_ORIGIN] });
   const handle = async (request: Request): Promise<Response> => scenarioGuard(request) ?? protect(request);
   const { close, ...door } = await serve({ dedup, scenarios, nameOf, guard: scenarioGuard, handle });
@@ -124,7 +127,10 @@ const openProcess = async (stage: StoreStage, scenarios: Scenarios<HandlerContex
     cutOff: () => faults.cutOff(true),
     reconnect: () => faults.cutOff(false),
     fail: fault => faults.fail(fault),
-    shutdown: () => dedup.idle(),
+    async shutdown() {
+      await dedup.idle();
+      await die();
+    },
     async close() {
       await close?.();
       await die();
@@ -132,16 +138,17 @@ const openProcess = async (stage: StoreStage, scenarios: Scenarios<HandlerContex
   };
 };
 
-const subjectOf = (stage: StoreStage, { serve = inProcess }: DedupTargetOptions): Subject => {
+const subjectOf = (stage: StoreStage, options: DedupTargetOptions): Subject => {
+  const { configure = own => own } = options;
   const processes: Process[] = [];
   const scenarios = createScenarios(stage.ledger);
-  const admin = createDedup(optionsOf(stage, {}));
+  const admin = createDedup(configure(optionsOf(stage, {})));
   return {
     drift: stage.drift,
     report: id => scenarios.report(id),
     release: id => scenarios.release(id),
     async open(config) {
-      const opened = await openProcess(stage, scenarios, config, serve);
+      const opened = await openProcess(stage, scenarios, config, options);
       processes.push(opened);
       return opened;
     },

@@ -157,7 +157,7 @@ export const basics: readonly Fact[] = [
     id: '57a',
     name: 'a missing key, an invalid one, another request and a run in progress can be told apart',
     async run({ scenario, words }) {
-      const charge = scenario({ hold: true });
+      const charge = scenario({ hold: true }, {});
       const running = charge.send();
       await charge.held();
       const refusals = [await charge.send({ key: null }), await charge.send({ key: '""' }), await charge.send({ body: '{"amount":1}' })];
@@ -174,7 +174,7 @@ export const basics: readonly Fact[] = [
     name: 'every refusal has the code and the type that dedup.md gives it',
     wording: true,
     async run({ scenario }) {
-      const charge = scenario({ hold: true });
+      const charge = scenario({ hold: true }, {});
       const running = charge.send();
       await charge.held();
       const refusals = [await charge.send({ key: null }), await charge.send({ key: '""' }), await charge.send({ body: '{"amount":1}' }), await charge.send()];

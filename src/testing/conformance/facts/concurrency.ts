@@ -45,7 +45,7 @@ export const concurrency: readonly Fact[] = [
     name: 'a duplicate of a run in progress is refused, and told when to come back',
     async run(stage) {
       ensureEqual(stage.words.duplicates, 'refused', 'duplicates of a run are refused');
-      const charge = stage.scenario({ hold: true });
+      const charge = stage.scenario({ hold: true }, {});
       const { answer: running } = await startHeld(charge);
       const refused = await meetRun(stage, charge);
       const seconds = Number(refused?.headers.get('retry-after') ?? '');
@@ -58,7 +58,7 @@ export const concurrency: readonly Fact[] = [
     id: '29b',
     name: 'nothing of that refusal is stored: the repeat afterwards gets the answer of the run',
     async run(stage) {
-      const charge = stage.scenario({ hold: true });
+      const charge = stage.scenario({ hold: true }, {});
       const { answer: running } = await startHeld(charge);
       await meetRun(stage, charge);
       await charge.release();
@@ -73,7 +73,7 @@ export const concurrency: readonly Fact[] = [
     name: 'the refusal of a duplicate is a problem document with the draft’s title',
     wording: true,
     async run(stage) {
-      const charge = stage.scenario({ hold: true });
+      const charge = stage.scenario({ hold: true }, {});
       const { answer: running } = await startHeld(charge);
       const refused = (await meetRun(stage, charge)) as Answer;
       ensureEqual(refused.headers.get('content-type'), 'application/problem+json', 'the media type');
@@ -99,7 +99,7 @@ export const concurrency: readonly Fact[] = [
     id: '32a',
     name: 'different keys never wait for each other',
     async run({ scenario }) {
-      const slow = scenario({ hold: true });
+      const slow = scenario({ hold: true }, {});
       const { answer: running } = await startHeld(slow);
       const quick = scenario();
       ensureEqual((await quick.send()).status, 201, 'another key is answered while the first still runs');
@@ -125,7 +125,7 @@ export const concurrency: readonly Fact[] = [
     needs: ['time'],
     config: { wait: 60_000 },
     async run({ scenario, until, advance }) {
-      const charge = scenario({ hold: true });
+      const charge = scenario({ hold: true }, {});
       const { answer: running } = await startHeld(charge);
       let answered = false;
       const again = charge.send().finally(() => (answered = true));
@@ -143,7 +143,7 @@ export const concurrency: readonly Fact[] = [
     needs: ['time'],
     config: { wait: 1_000 },
     async run({ scenario, until, words }) {
-      const charge = scenario({ hold: true });
+      const charge = scenario({ hold: true }, {});
       const { answer: running } = await startHeld(charge);
       ensureStatus(await until(charge.send()), words.inProgress, 'the duplicate');
       await charge.release();
@@ -155,7 +155,7 @@ export const concurrency: readonly Fact[] = [
     id: '43a',
     name: 'C99: a client that goes away does not end the run; its retry meets the run, then the answer',
     async run(stage) {
-      const charge = stage.scenario({ hold: true });
+      const charge = stage.scenario({ hold: true }, {});
       const client = new AbortController();
       const { answer: left } = await startHeld(charge, { signal: client.signal });
       client.abort();
@@ -176,7 +176,7 @@ export const concurrency: readonly Fact[] = [
     name: 'a server that is shut down during a run leaves no key held: the next one has the answer, or runs',
     needs: ['shutdown', 'second server'],
     async run({ scenario, server, open }) {
-      const charge = scenario({ hold: true });
+      const charge = scenario({ hold: true }, {});
       const { answer: running } = await startHeld(charge);
       const down = server.shutdown?.();
       await charge.release();

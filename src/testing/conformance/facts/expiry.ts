@@ -24,7 +24,7 @@ const skewed = (clockSkew: number, id: string): Fact => ({
   needs: ['time', 'second server'],
   config: { clockSkew },
   async run({ scenario, words, lease, retention, margin, advance, open }) {
-    const charge = scenario({ hold: true });
+    const charge = scenario({ hold: true }, {});
     const { answer: running } = await startHeld(charge);
     const exact = await open({ clockSkew: 0 });
     for (const to of [undefined, exact]) {
@@ -100,6 +100,17 @@ export const expiry: readonly Fact[] = [
     },
   },
   {
+    id: '54h',
+    name: 'there a time-ordered key that is older than its window is refused, although nobody remembers it',
+    config: { onExpired: 'refuse' },
+    async run({ scenario, words }) {
+      const charge = scenario();
+      // A UUID of version 7 says when it was made: this one in January 2015.
+      ensureStatus(await charge.send({ key: `014aa2b1-0000-7${charge.key.slice(15, 18)}-8${charge.key.slice(20)}` }), words.expired, 'the old key');
+      await ensureRuns(charge, 0);
+    },
+  },
+  {
     id: '54d',
     name: 'an answer that expires before its key is not given, and its request does not run again',
     needs: ['time'],
@@ -137,7 +148,7 @@ export const expiry: readonly Fact[] = [
         await advance(retention + margin);
         ensureEqual(await purgeAll(stage), 10, 'each round leaves as many as it made');
       }
-      const live = scenario({ hold: true });
+      const live = scenario({ hold: true }, {});
       const { answer: running } = await startHeld(live);
       ensureEqual(await purgeAll(stage), 0, 'a live run is no prey');
       if (words.duplicates === 'refused') ensureStatus(await live.send(), words.inProgress, 'its duplicate');
@@ -153,7 +164,7 @@ export const expiry: readonly Fact[] = [
     needs: ['time', 'purge', 'crash', 'second server'],
     unless: ['tx'],
     async run(stage) {
-      const charge = stage.scenario({ hold: true });
+      const charge = stage.scenario({ hold: true }, {});
       await startHeld(charge);
       await stage.server.crash?.();
       await stage.advance(stage.retention + stage.lease + stage.margin);
@@ -195,7 +206,7 @@ export const expiry: readonly Fact[] = [
     async run({ scenario, server, advance, lease, retention, margin, open }) {
       const old = scenario();
       await old.send();
-      const dead = scenario({ hold: true });
+      const dead = scenario({ hold: true }, {});
       await startHeld(dead);
       await server.crash?.();
       await advance(lease + margin);

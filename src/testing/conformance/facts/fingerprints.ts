@@ -100,7 +100,7 @@ const isRepeat = ([id, what, [first, again]]: (typeof SAME)[number]): Fact => ({
 });
 
 const mismatchInProgress = async ({ scenario, words }: Stage): Promise<void> => {
-  const charge = scenario({ hold: true });
+  const charge = scenario({ hold: true }, {});
   const { answer: running } = await startHeld(charge);
   const other = await charge.send({ body: '{"amount":1}' });
   ensureStatus(other, words.reused, 'another request');

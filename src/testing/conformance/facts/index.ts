@@ -4,6 +4,7 @@ import { basics } from './basics.js';
 import { concurrency } from './concurrency.js';
 import { cors } from './cors.js';
 import { crashes } from './crashes.js';
+import { dialects } from './dialects.js';
 import { expiry } from './expiry.js';
 import { fingerprints } from './fingerprints.js';
 import { keys } from './keys.js';
@@ -17,5 +18,5 @@ const compare = (a: Fact, b: Fact): number => numberOf(a) - numberOf(b) || (a.id
 
 /** All facts, in the order of their numbers. */
 export const facts: readonly Fact[] = [
-  ...basics, ...keys, ...fingerprints, ...answers, ...refusals, ...concurrency, ...crashes, ...takeovers, ...records, ...tenancy, ...expiry, ...cors, ...mock,
+  ...basics, ...keys, ...fingerprints, ...answers, ...refusals, ...concurrency, ...crashes, ...takeovers, ...records, ...tenancy, ...expiry, ...cors, ...mock, ...dialects,
 ].sort(compare);

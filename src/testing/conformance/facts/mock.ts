@@ -36,7 +36,7 @@ export const mock: readonly Fact[] = [
     name: 'how often the handler has run can be asked at any time',
     needs: ['mock'],
     async run({ scenario, server, words }) {
-      const charge = scenario({ hold: true });
+      const charge = scenario({ hold: true }, {});
       ensureEqual(await server.executions?.(), 0, 'before the first request');
       const { answer: running } = await startHeld(charge);
       ensureEqual(await server.executions?.(), 1, 'during the run');

@@ -87,7 +87,7 @@ export const takeovers: readonly Fact[] = [
     name: 'the answer of a worker that outlived its lease without a rival is stored',
     needs: ['cut off', 'second server', 'time'],
     async run(stage) {
-      const charge = stage.scenario({ hold: true });
+      const charge = stage.scenario({ hold: true }, {});
       const { answer: slow } = await startHeld(charge);
       await stage.server.cutOff?.();
       await stage.advance(stage.lease + 1);
@@ -104,7 +104,7 @@ export const takeovers: readonly Fact[] = [
     needs: ['time'],
     config: MAY_REPEAT,
     async run(stage) {
-      const charge = stage.scenario({ hold: true });
+      const charge = stage.scenario({ hold: true }, {});
       const { answer: running } = await startHeld(charge);
       for (let third = 0; third < 9; third += 1) await stage.advance(stage.lease / 3);
       if (stage.words.duplicates === 'refused') ensureStatus(await charge.send(), stage.words.inProgress, 'a repeat after three leases');
