@@ -8,7 +8,7 @@ export interface Names {
   readonly pattern: string;
 }
 
-// In braces would be a hash tag, by which callers could heap their keys on one node of a cluster; and UTF-8 has no halves of
+// What stands in braces is a hash tag, by which callers could heap their keys on one node of a cluster; and UTF-8 has no halves of
 // surrogate pairs, so that two texts with such halves would become one.
 const ESCAPED = /[%{}]|\p{Surrogate}/gu;
 
