@@ -3,6 +3,7 @@ import { runUnderLease } from './leased-run.js';
 import type { Claim, Effects, RecordRef } from './record.js';
 import { decisionOf, type Decision, type EngineOptions, type Work } from './run.js';
 import { runInTransaction } from './transactional-run.js';
+import { releaseUnused } from './unused-claim.js';
 
 export interface Engine<Tx = unknown> {
   /**
@@ -34,6 +35,7 @@ const claimAndRun = async <T, Tx>(options: EngineOptions<Tx>, claim: Claim, work
   try {
     claimed = await insist(clock, () => store.claim(claim));
   } catch (cause) {
+    void releaseUnused(store, clock, claim);
     return { kind: 'unavailable', cause };
   }
   if (claimed.kind !== 'won') return decisionOf(claimed);

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { LeaseLostError } from '../../src/server/index.js';
+import { LeaseLostError, type DedupStore } from '../../src/server/index.js';
 import { memoryDedupStore } from '../../src/server/stores/memory.js';
 import { manualClock } from '../support/manual-clock.js';
 import { bePatient } from '../support/patience.js';
-import { endpointOf, gate, isReplay, LEASE, requestOf, type Stage } from './conformance/stage.js';
+import { endpointOf, gate, isReplay, LEASE, passUntil, requestOf, type Stage } from './conformance/stage.js';
 
 bePatient();
 
@@ -146,4 +146,24 @@ describe('what only the caller of handle can see', () => {
     }
     expect((await send({ key: 'k3' })).headers.has('access-control-expose-headers')).toBe(false);
   });
+});
+
+it('a key that was claimed without anybody learning it is freed, so that the next request runs', async () => {
+  const { store, clock } = stage();
+  let lost = 4;
+  const losing: DedupStore = {
+    ...store,
+    async claim(claim) {
+      const result = await store.claim(claim);
+      if (lost-- > 0) throw new Error('connection lost');
+      return result;
+    },
+  };
+  const endpoint = endpointOf({ store: losing, clock });
+  const answer = endpoint.send({ key: 'k' });
+  await passUntil(clock, answer);
+  expect([(await answer).status, endpoint.runs, (await store.get(RUNNING))?.state]).toEqual([503, 0, 'in_progress']);
+  await clock.advance(100);
+  await expect.poll(async () => (await store.get(RUNNING))?.state).toBe('retryable');
+  expect([(await endpoint.send({ key: 'k' })).status, endpoint.runs]).toEqual([201, 1]);
 });
