@@ -80,3 +80,17 @@ test('a transaction that DDL has committed half way is not said to have been one
   expect(await failureOf(fromMysql2(pool).transaction(sql => sql.query('CREATE TABLE another (id int)')))).toMatchObject({ sqlState: '25000' });
   await close();
 });
+
+test('C75: a connection whose rollback fails is destroyed, not given back', async () => {
+  const ended: string[] = [];
+  const reason = new Error('no stock');
+  const connection = {
+    execute: () => Promise.reject(new Error('not asked')),
+    query: async ({ sql }: { readonly sql: string }): Promise<[object]> => (sql === 'ROLLBACK' ? Promise.reject(new Error('rollback failed')) : [{ affectedRows: 0, serverStatus: 3 }]),
+    release: () => void ended.push('released'),
+    destroy: () => void ended.push('destroyed'),
+  };
+  const database = fromMysql2({ ...connection, getConnection: async () => connection });
+  expect(await failureOf(database.transaction(() => Promise.reject(reason)))).toBe(reason);
+  expect(ended).toEqual(['destroyed']);
+});

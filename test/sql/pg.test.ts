@@ -1,7 +1,8 @@
 import { Pool, type PoolClient } from 'pg';
 import { expect, test } from 'vitest';
-import { fromPg } from '../../src/sql/index.js';
+import { fromPg, type SqlExecutor } from '../../src/sql/index.js';
 import { createPostgresDatabase } from '../support/sql-servers.js';
+import { failureOf } from './facts/items.js';
 import { postgresSessions } from './sessions.js';
 import { POOL_SIZE } from './subject.js';
 import { describeSqlDatabase } from './suite.js';
@@ -54,5 +55,40 @@ test('fromPg of a client works in the transaction that the client is in', async 
   expect((await sql.query('SELECT id FROM item')).rows).toEqual([]);
   client.release();
   await pool.end();
+  await place.drop();
+});
+
+const connectionOf = async (sql: SqlExecutor): Promise<unknown> => (await sql.query('SELECT pg_backend_pid() AS pid')).rows[0]?.['pid'];
+
+test('C75: a connection whose rollback fails, although it is there, is not lent again', async () => {
+  const place = await createPostgresDatabase();
+  // The rollback has to wait for the statement, and neither is waited for longer than this.
+  const pool = new Pool({ ...place, max: 1, query_timeout: 100 });
+  pool.on('error', () => {});
+  const database = fromPg(pool);
+  let first: unknown;
+  const failure = await failureOf(database.transaction(async sql => {
+    first = await connectionOf(sql);
+    await sql.query('SELECT pg_sleep(1)');
+  }));
+  expect(failure).toMatchObject({ message: 'Query read timeout' });
+  expect([await connectionOf(database) === first, pool.totalCount]).toEqual([false, 1]);
+  await pool.end();
+  await place.drop();
+});
+
+test('C75: a connection that is lost while its work is elsewhere is why the transaction fails', async () => {
+  const place = await createPostgresDatabase();
+  const pool = new Pool({ ...place, max: 1 });
+  pool.on('error', () => {});
+  const sessions = postgresSessions(place);
+  const failure = await failureOf(fromPg(pool).transaction(async (sql, client) => {
+    const lost = new Promise(resolve => client.once('end', resolve));
+    await sessions.cut(sql);
+    await lost;
+  }));
+  expect(failure).toMatchObject({ code: '57P01' });
+  await pool.end();
+  await sessions.end();
   await place.drop();
 });

@@ -71,4 +71,12 @@ describe.each(ORDERS_DATABASES)('a conditional write under an idempotency key, o
     expect(answers.map(({ status }) => status).toSorted()).toEqual([204, ...Array.from({ length: 9 }, () => 412)]);
     expect(await left()).toEqual({ status: 'paid', version: Number(etag.slice(1, -1)) + 1, logged: 1 });
   });
+
+  test('of creators with different keys and one id one creates, and nobody fails', async () => {
+    const make: Handler<Response> = async (request, context) => orders.within(await opened.transactionOf(context)).put(request, '1', { status: 'new', price: 5 });
+    const create = (writer: number): Promise<Response> =>
+      dedup.handle(new Request(`${URL_OF_ORDERS}1`, { method: 'POST', headers: { 'idempotency-key': `c${writer}` } }), make, { name: 'make' });
+    const answers = await Promise.all(Array.from({ length: 8 }, (_, writer) => create(writer)));
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array.from({ length: 7 }, () => 204)]);
+  });
 });

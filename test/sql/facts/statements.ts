@@ -44,6 +44,10 @@ export const statementFacts = (subject: () => AnySubject): void => {
     expect((await database.query(`SELECT id FROM item ORDER BY id LIMIT ${marks(dialect, 1)[0]}`, [2])).rows).toHaveLength(2);
   });
 
+  test('columns have the names that the statement gives them', async () => {
+    expect(Object.keys((await subject().database.query('SELECT 1 AS with_underscore, 2 AS alone')).rows[0] ?? {})).toEqual(['with_underscore', 'alone']);
+  });
+
   test('null is null, and an empty text is not', async () => {
     expect(await store(subject(), { note: '' })).toEqual({ amount: null, note: '', data: null });
   });

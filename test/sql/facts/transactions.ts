@@ -60,13 +60,13 @@ const commitFacts = <Tx>(subject: () => SqlSubject<Tx>): void => {
 
   test('never looks committed when it is not: a failure that the work swallowed', async () => {
     const { database, dialect } = subject();
-    const outcome = await database.transaction(async sql => {
+    const swallowed = database.transaction(async sql => {
       await addItem(sql, dialect, 'a');
       await failureOf(addItem(sql, dialect, 'a'));
-      return 'resolved';
-    }).catch((error: { code?: string }) => error.code);
-    const committed = await countItems(database);
-    expect([[ 'resolved', 1 ], [ dialect === 'postgres' ? outcome : 'a code', 0 ]]).toContainEqual([outcome, committed]);
+    });
+    const isCommitted = await swallowed.then(() => true, () => false);
+    // PostgreSQL gives a transaction up with its first failed statement, the others undo the statement.
+    expect([isCommitted, await countItems(database)]).toEqual(dialect === 'postgres' ? [false, 0] : [true, 1]);
   });
 
   test('can undo a part of itself with a savepoint', async () => {
