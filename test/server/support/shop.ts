@@ -1,6 +1,7 @@
 import { Pool, type ClientBase, type PoolClient, type PoolConfig } from 'pg';
 import { createDedup, type Dedup, type DedupOptions, type Handler, type HandlerContext } from '../../../src/server/index.js';
 import { postgresDedupStore, type PostgresDedupStoreOptions } from '../../../src/server/stores/postgres.js';
+import type { SqlDatabase } from '../../../src/sql/database.js';
 import { fromPg } from '../../../src/sql/pg.js';
 import type { Place } from '../../support/sql-servers.js';
 import { freshPostgres } from './postgres.js';
@@ -12,6 +13,7 @@ export type ShopDedup = Dedup<PoolClient>;
 /** Where a dedup of the shop gets its connections, where not from the shop's own pool. */
 export interface ShopOptions extends Partial<DedupOptions<PoolClient>> {
   readonly pool?: Pool;
+  readonly database?: SqlDatabase<PoolClient>;
 }
 
 /** A database with the dedup table and one of charges: the effects that must agree with the records. */
@@ -62,8 +64,8 @@ export const openShop = async (config: PoolConfig = {}): Promise<Shop> => {
   const others: Pool[] = [];
   return {
     pool, place, pass, failures,
-    dedup: (store, { pool: own = pool, ...options } = {}) =>
-      createDedup({ store: postgresDedupStore(fromPg(own), store), scope: () => 'acme', on: { failed: error => failures.push(error) }, ...options }),
+    dedup: (store, { pool: own = pool, database = fromPg(own), ...options } = {}) =>
+      createDedup({ store: postgresDedupStore(database, store), scope: () => 'acme', on: { failed: error => failures.push(error) }, ...options }),
     connect(options = {}) {
       const other = new Pool({ ...place, max: 10, ...options });
       other.on('error', () => {});

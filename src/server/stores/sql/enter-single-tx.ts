@@ -34,16 +34,19 @@ export const enteringSingleTx = <Tx>(database: SqlDatabase<Tx>, table: Table, { 
   return async <T>(claim: Claim, work: Parameters<NonNullable<DedupStore<Tx>['enter']>>[1]): Promise<Entered<T>> => {
     const early = isPlain(claim) ? undefined : await look(database, table, claim);
     if (typeof early === 'object') return early;
-    let began = false;
-    const inTransaction = async (on: SqlExecutor, tx: Tx): Promise<Entered<T>> => {
+    let hasRow = false;
+    const lockRow = async (on: SqlExecutor): Promise<SeenRow> => {
+      hasRow = false;
       const seen = await claimRow(on, table, claim, patience, lockTimeout);
-      began = true;
-      return (await runLocked({ table, on, tx, seen, barrier: BARRIER, note: fence => table.note(control, claim, fence) }, claim, work)) as Entered<T>;
+      hasRow = true;
+      return seen;
     };
+    const inTransaction = async (on: SqlExecutor, tx: Tx): Promise<Entered<T>> =>
+      (await runLocked({ table, on, tx, seen: await lockRow(on), barrier: BARRIER, note: fence => table.note(control, claim, fence) }, claim, work)) as Entered<T>;
     try {
-      return (await undoable(database, table, claim, database.transaction(inTransaction, { isolation: 'read committed' }))) as Entered<T>;
+      return (await undoable({ database, table, claim, relock: lockRow }, database.transaction(inTransaction, { isolation: 'read committed' }))) as Entered<T>;
     } catch (error) {
-      if (began || !hasCode(error, patience.exceeded)) throw error;
+      if (hasRow || !hasCode(error, patience.exceeded)) throw error;
       return (await busy(database, table, claim)) ?? { kind: 'in-progress', leaseLeft: 0, operationRef: claim.operationRef };
     }
   };

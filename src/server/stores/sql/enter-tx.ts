@@ -1,4 +1,5 @@
 import type { SqlDatabase, SqlExecutor } from '../../../sql/database.js';
+import { sql } from '../../../sql/statement.js';
 import type { Claim } from '../../record.js';
 import type { DedupStore, Entered } from '../../store.js';
 import { blankColumns, blankRow, busy, look, runLocked, undoable, type Refused, type Work } from './held-run.js';
@@ -42,7 +43,13 @@ export const enteringTx = <Tx>(database: SqlDatabase<Tx>, table: Table, { isolat
       const seen = first ? await lockInserted(on, table, claim) : await table.lock(on, claim, table.dialect.skipLocked);
       return seen && runLocked({ table, on, tx, seen, note, barrier }, claim, work);
     };
-    return undoable(database, table, claim, database.transaction(inTransaction, { isolation }));
+    const relock = async (on: SqlExecutor, waits: boolean): Promise<SeenRow | undefined> => {
+      const clause = waits ? sql`FOR UPDATE` : table.dialect.skipLocked;
+      const seen = await table.lock(on, claim, clause);
+      // Where it was purged meanwhile.
+      return seen ?? ((await table.insert(on, blankColumns(table, claim), table.dialect.noWait)) ? table.lock(on, claim, clause) : undefined);
+    };
+    return undoable({ database, table, claim, relock }, database.transaction(inTransaction, { isolation }));
   };
 
   return async (claim, work) => {

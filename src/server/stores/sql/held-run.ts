@@ -14,8 +14,9 @@ export type Work<Tx, T> = (entry: Entry<Tx>) => Promise<Ending<T>>;
 /** A run that has ended, and the row that it makes of the one it began with. */
 interface Finished<T> {
   readonly ending: Ending<T>;
-  readonly seen: SeenRow;
   readonly next: DedupRecord;
+  /** It has announced an effect elsewhere. */
+  readonly announced: boolean;
 }
 
 /** Rolls a transaction back without losing how its work ended. */
@@ -60,8 +61,6 @@ export const busy = async (database: SqlDatabase, table: Table, claim: Claim): P
   return seen && (refusal(seen, claim) ?? { kind: 'in-progress', leaseLeft: 0, operationRef: seen.row.operationRef });
 };
 
-const ended = <T>({ ending, next }: Finished<T>): Entered<T> => ({ kind: 'ended', ending, operationRef: next.operationRef });
-
 /** A transaction that has the key's row locked. */
 export interface Locked<Tx> {
   readonly table: Table;
@@ -83,34 +82,56 @@ export const runLocked = async <T, Tx>({ table, on, tx, seen, note, barrier }: L
   }
   const { fence, attempt, operationRef } = result;
   let opening: Promise<void> | undefined;
+  let announced = false;
   const open = async (): Promise<Tx> => {
     await (opening ??= markWhole(table, on));
     return tx;
   };
-  const startEffect = (): Promise<void> => (barrier === undefined ? note(fence) : Promise.reject(new SamekeyError('NOT_POSSIBLE', barrier)));
+  const startEffect = async (): Promise<void> => {
+    if (barrier !== undefined) throw new SamekeyError('NOT_POSSIBLE', barrier);
+    announced = true;
+    await note(fence);
+  };
   const ending = await work({ fence, attempt, operationRef, open, startEffect });
-  const finished = { ending, seen, next };
   if (opening) await ensureWhole(table, on, () => note(fence));
-  if (opening && !ending.keep) throw new Undo(finished);
+  if (opening && !ending.keep) throw new Undo({ ending, next, announced });
   const held = seen.row.fence === 0 ? heldColumns(next) : table.columns(next);
-  if (await table.replace(on, seen, { ...held, ...settledColumns(ending.settlement, table.dialect.later) })) return ended(finished);
+  if (await table.replace(on, seen, { ...held, ...settledColumns(ending.settlement, table.dialect.later) })) return { kind: 'ended', ending, operationRef };
   throw new Error(`The row of key "${claim.key}" changed although it was locked. All was rolled back.`);
 };
 
-/** Settles a run whose transaction was rolled back, unless another one has got hold of the key meanwhile: then that one counts. */
-const settleUndone = async <T>(database: SqlDatabase, table: Table, claim: Claim, finished: Finished<T>): Promise<Entered<T>> => {
-  const { ending, seen, next } = finished;
-  const columns = { ...table.columns(next), ...settledColumns(ending.settlement, table.dialect.later) };
-  const settled = (await table.replace(database, seen, columns)) || (await table.insert(database, columns));
-  return settled ? ended(finished) : ((await busy(database, table, claim)) ?? ended(finished));
-};
+/** A transaction in which the key of a run that was undone can be locked again. */
+export interface Undoing<Tx> {
+  readonly database: SqlDatabase<Tx>;
+  readonly table: Table;
+  readonly claim: Claim;
+  /** Locks the row, or inserts it. Undefined where another run has it and `waits` does not say to wait for that. */
+  readonly relock: (on: SqlExecutor, waits: boolean) => Promise<SeenRow | undefined>;
+}
+
+/**
+ * Settles a run whose transaction was rolled back. Between the two anybody could run, die or doubt: what this run came to
+ * counts if it could still begin, or if nobody began since and the doubt is about its own effect. Undefined where another has
+ * the key.
+ */
+const settleUndone = <T, Tx>({ database, table, claim, relock }: Undoing<Tx>, { ending, next, announced }: Finished<T>): Promise<Entered<T> | undefined> =>
+  database.transaction(async on => {
+    // Who sees an announcement does not run, but may be writing down its doubt.
+    const seen = await relock(on, announced);
+    if (!seen) return undefined;
+    const change = claimRecord(unlocked(seen.row), claim, seen.now);
+    const begun = announced && seen.row.fence < next.fence ? next : change.result.kind === 'won' && change.next;
+    if (begun) await table.replace(on, seen, { ...table.columns(begun), ...settledColumns(ending.settlement, table.dialect.later) });
+    else if (change.next) await table.replace(on, seen, table.columns(change.next));
+    return begun ? { kind: 'ended', ending, operationRef: begun.operationRef } : (change.result as Refused);
+  });
 
 /** What became of a transaction whose work may have wanted it to be rolled back. */
-export const undoable = async <T>(database: SqlDatabase, table: Table, claim: Claim, transaction: Promise<Entered<T> | undefined>): Promise<Entered<T> | undefined> => {
+export const undoable = async <T, Tx>(undoing: Undoing<Tx>, transaction: Promise<Entered<T> | undefined>): Promise<Entered<T> | undefined> => {
   try {
     return await transaction;
   } catch (error) {
-    if (error instanceof Undo) return settleUndone(database, table, claim, (error as Undo<T>).finished);
+    if (error instanceof Undo) return settleUndone(undoing, (error as Undo<T>).finished);
     throw error;
   }
 };
