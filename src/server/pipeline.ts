@@ -3,6 +3,7 @@ import { frame } from '../key.js';
 import { keyHeaderValue, type Profile } from '../profiles/profile.js';
 import { outcomeOf, withHeaders } from './answer.js';
 import { readRequestBody } from './bytes.js';
+import { isContention } from './contention.js';
 import { effectsTransaction } from './effects.js';
 import type { Engine } from './engine.js';
 import { isRetryable } from './errors.js';
@@ -92,7 +93,8 @@ const work = async <Tx>(pipeline: Pipeline<Tx>, request: Request, handler: AnyHa
     const response = await handler(request, { ...owner, attempt, signal, effectStarted: () => run.effectStarted(), transaction: () => run.transaction() });
     return response ? await outcomeOf(response, storing) : { kind: 'not-admitted', value: undefined };
   } catch (error) {
-    if (profile.stores !== 'all' || isRetryable(error)) throw error;
+    // What the database gave up is run again, and no answer.
+    if (profile.stores !== 'all' || isRetryable(error) || isContention(error)) throw error;
     reportFailure(pipeline.settings.on, error, owner);
     return outcomeOf(refusalResponse(profile, { code: 'handler_failed' }), storing);
   }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.js';
+import { stripe } from '../../src/profiles/index.js';
 import { gate } from '../support/gate.js';
 import { bePatient } from '../support/patience.js';
 import { charge, charged, codeOf, insertCharge, isReplay, isWell, openShop, send, type Charge, type Shop, type ShopDedup } from './support/shop.js';
@@ -83,6 +84,14 @@ describe.each(['tx', 'single-tx', 'lease'] as const)('40P01: a deadlock of two h
     expect([statuses(await both(dedup, handler)), runs(), await balances(), await chargesOfEach()]).toEqual([[201, 201], 3, [2, 2], [1, 1]]);
     expect([isReplay(await send(dedup, charge, 'a')), isReplay(await send(dedup, charge, 'b')), shop.failures]).toEqual([true, true, []]);
     expect(await isWell(shop.pool)).toBe(true);
+  });
+});
+
+describe('40P01: a deadlock of two handlers, in a dialect that stores every failure', () => {
+  it.each(['tx', 'lease'] as const)('is none: one runs again, and each has one effect; %s', async mode => {
+    const { handler, runs } = deadlock();
+    const dedup = shop.dedup({ mode }, { profile: stripe });
+    expect([statuses(await both(dedup, handler)), runs(), await balances(), await chargesOfEach(), shop.failures]).toEqual([[201, 201], 3, [2, 2], [1, 1], []]);
   });
 });
 
