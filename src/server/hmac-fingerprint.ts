@@ -9,7 +9,7 @@ const MIN_SECRET = 16;
 const encoder = new TextEncoder();
 
 /** The rule by which a fingerprint was made; one of the caller's own may not name it. */
-const versionOf = (fingerprint: string): string => (fingerprint.includes(':') ? fingerprint.slice(0, fingerprint.indexOf(':')) : 'own');
+const versionOf = (fingerprint: string): string => /^v\d+(?=:)/.exec(fingerprint)?.[0] ?? 'own';
 
 /**
  * A fingerprint for tables that others can read: a plain hash of a body with few possible contents (an amount, a card's

@@ -72,7 +72,7 @@ export interface DedupOptions<Tx = unknown> {
   readonly mayStore?: ((name: string) => boolean) | undefined;
   /** Runs unprotected when the store cannot be reached, instead of answering 503. @default false */
   readonly failOpen?: boolean | undefined;
-  /** Says what two requests must have in common. Wrap the default to ignore fields. @default fingerprint */
+  /** Says what two requests must have in common. Wrap the default to ignore fields. Text of another form is compared as a whole. @default fingerprint */
   readonly fingerprint?: ((input: FingerprintInput) => string | Promise<string>) | undefined;
   /**
    * In dialects whose repeats get the latest state of what the first request made (`paypal`, `stripe({ version: 2 })`):

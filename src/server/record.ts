@@ -113,7 +113,10 @@ const isExpired = (row: DedupRecord, now: number): boolean =>
 export const unlocked = (row: DedupRecord): DedupRecord =>
   row.state === 'in_progress' && row.leaseUntil === NO_LEASE && !row.effectStarted ? { ...row, state: 'retryable' } : row;
 
-const algorithmOf = (fingerprint: string): string => fingerprint.slice(0, fingerprint.lastIndexOf(':'));
+/** The rule and the hash that a fingerprint names. Only these words: a text of the caller's own may have anything before a colon, and what differs there is another request. */
+const ALGORITHM = /^(?:(?:v\d+|own):(?:sha256:|uuid5:|hmac-sha256:[\da-f]{8}:)?|none:$)/;
+
+const algorithmOf = (fingerprint: string): string => ALGORITHM.exec(fingerprint)?.[0] ?? '';
 
 /** Fingerprints of two algorithms cannot be compared; an upgrade must not turn honest retries into reuse. */
 const differs = (stored: string | undefined, sent: string): boolean =>
