@@ -15,8 +15,9 @@ export interface MysqlDedupStoreOptions {
   /** Name of the table, `schema.table` too. `migrate` makes it. @default 'idempotency_keys' */
   readonly table?: string | undefined;
   /**
-   * Of the transactions that handlers run in. In 'serializable' ones a handler cannot announce effects elsewhere; name it
-   * here where it is the server's own level, so that it hears that at once. @default the database's own
+   * Of the transactions that handlers run in; the same for all stores on a table. In 'serializable' ones a handler cannot
+   * announce effects elsewhere; name it here where it is the server's own level, so that the handler hears that at once.
+   * @default the database's own
    */
   readonly isolation?: Isolation | undefined;
   /**
