@@ -1,7 +1,10 @@
 import { random } from '../key.js';
 
-/** A transaction that the database gave up in favour of another one: SQLSTATE class 40, which pg, postgres.js and mysql2 all report. */
-const GIVEN_UP: ReadonlySet<unknown> = new Set(['40001', '40P01', 'ER_LOCK_DEADLOCK']);
+/**
+ * A transaction that the database gave up in favour of another one: SQLSTATE class 40, which pg, postgres.js and mysql2 all
+ * report. MariaDB has one without: a snapshot that is too old to be written on.
+ */
+const GIVEN_UP: ReadonlySet<unknown> = new Set(['40001', '40P01', 'ER_LOCK_DEADLOCK', 'ER_CHECKREAD']);
 
 /** Layers above a driver wrap its errors; no chain of causes is longer in practice, and a circular one must end. */
 const MAX_DEPTH = 5;

@@ -1,7 +1,8 @@
-import type { PoolConnection } from 'mysql2/promise';
+import { createPool, type PoolConnection } from 'mysql2/promise';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Handler, HandlerContext } from '../../src/server/index.js';
 import { mysqlDedupStore, type MysqlDedupStoreOptions } from '../../src/server/stores/mysql.js';
+import { fromMysql2, type SqlDatabase } from '../../src/sql/index.js';
 import { gate } from '../support/gate.js';
 import { bePatient } from '../support/patience.js';
 import { freshMysql, type MysqlDatabase } from './support/mysql.js';
@@ -23,9 +24,9 @@ beforeEach(async () => {
   await db.pool.query("REPLACE INTO accounts VALUES ('x', 0), ('y', 0)");
 });
 
-const shopOf = (options: MysqlDedupStoreOptions): Shop<Tx> =>
+const shopOf = (options: MysqlDedupStoreOptions, database: SqlDatabase<Tx> = db.database): Shop<Tx> =>
   openShop({
-    store: mysqlDedupStore(db.database, options),
+    store: mysqlDedupStore(database, options),
     insert: (tx, label, attempt) => tx.query('INSERT INTO charges (label, attempt) VALUES (?, ?)', [label, attempt]),
     charges: () => db.count('charges'),
     pass: db.pass,
@@ -120,6 +121,22 @@ it('a wait for a lock that takes too long fails the run, all of it is rolled bac
   await other.query('ROLLBACK');
   other.release();
   expect([(await shop.send(shop.charge)).status, await shop.charges()]).toEqual([201, 1]);
+});
+
+it('a snapshot that is too old to be written on, as MariaDB 11.6 has it by itself, lets the run begin again', async () => {
+  const pool = createPool({ ...db.place, connectionLimit: 2 });
+  pool.on('connection', connection => connection.query('SET SESSION innodb_snapshot_isolation = ON'));
+  const shop = shopOf({}, fromMysql2(pool));
+  let runs = 0;
+  const answer = await shop.send(async (request, context) => {
+    const tx = await context.transaction();
+    await tx.query('SELECT * FROM accounts');
+    if ((runs += 1) === 1) await db.pool.query("UPDATE accounts SET balance = 10 WHERE id = 'x'");
+    await raise(tx, 'x');
+    return shop.charge(request, context);
+  });
+  expect([answer.status, runs, await shop.charges(), await balances()]).toEqual([201, 2, 1, [{ balance: 11 }, { balance: 0 }]]);
+  await pool.end();
 });
 
 describe('serializable handlers, tx', () => {
