@@ -66,7 +66,7 @@ describe.each(['chromium', 'firefox'] as const)('the checkout page in %s', name 
     await paid(page);
     expect(await counts(page)).toBe('1 = 1 = 1');
     // The timeline is read after the counters.
-    await expect.poll(async () => (await steps(page)).map(text => text.replace(/\d+\.\d+ s/, '… s'))).toEqual([
+    await expect.poll(async () => (await steps(page)).map(text => text.replace(/\d+\.\d+ s/, '… s')), { timeout: 20_000 }).toEqual([
       'Pay is clicked', 'Request sent', 'The server charges the card', 'The answer is lost on the way',
       'Sent again after … s: same key, same bytes', 'The server knows the key and repeats its answer', 'The shop knows: paid',
     ]);
