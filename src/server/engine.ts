@@ -36,11 +36,14 @@ const claimAndRun = async <T, Tx>(options: EngineOptions<Tx>, claim: Claim, work
     claimed = await insist(clock, () => store.claim(claim));
   } catch (cause) {
     void releaseUnused(store, clock, claim);
-    return { kind: 'unavailable', cause };
+    return { kind: 'unavailable', cause, isKnown: false };
   }
   if (claimed.kind !== 'won') return decisionOf(claimed);
   return runUnderLease(options, { scope: claim.scope, key: claim.key, owner: claim.owner, fence: claimed.fence }, claimed, work);
 };
+
+/** What follows where the key has been seen before. */
+const known = <T>(decision: Decision<T>): Decision<T> => (decision.kind === 'unavailable' ? { ...decision, isKnown: true } : decision);
 
 /** Waits for a run in progress as long as the options allow. */
 const runOrWait = async <T, Tx>(options: EngineOptions<Tx>, claim: Claim, work: Work<T, Tx>): Promise<Decision<T>> => {
@@ -48,7 +51,7 @@ const runOrWait = async <T, Tx>(options: EngineOptions<Tx>, claim: Claim, work: 
   let waited = 0;
   for (let poll = FIRST_POLL_MS; ; poll = Math.min(poll * 2, LONGEST_POLL_MS)) {
     const decision = await claimAndRun(options, claim, work);
-    if (decision.kind !== 'in-progress' || waited >= wait) return decision;
+    if (decision.kind !== 'in-progress' || waited >= wait) return waited > 0 ? known(decision) : decision;
     const delay = Math.min(poll, wait - waited);
     await clock.sleep(delay);
     waited += delay;
@@ -63,9 +66,9 @@ const runOrRecover = async <T, Tx>(options: EngineOptions<Tx>, claim: Claim, wor
     if (!resolution) return decision;
     await insist(options.clock, () => options.store.resolve(claim, resolution));
   } catch (cause) {
-    return { kind: 'unavailable', cause };
+    return { kind: 'unavailable', cause, isKnown: true };
   }
-  return runOrWait(options, claim, work);
+  return known(await runOrWait(options, claim, work));
 };
 
 /** Storage-agnostic claim, execute, store, replay. It knows no HTTP and keeps no time: leases and expiry are the store's. */

@@ -73,7 +73,7 @@ const tryOnce = async <T, Tx>(run: LeasedRun<Tx>, attempt: number, work: Work<T,
     // Also of a commit: where it did happen after all, the record says so and counts.
     const decision: Decision<T | undefined> = await conclude<T | undefined, Tx>(run, failedBy(error), lease.effectStarted && !isRetryable(error));
     if (decision.kind !== 'executed') return decision as Decision<T>;
-    if (isUndone) return { kind: 'unavailable', cause: error };
+    if (isUndone) return { kind: 'unavailable', cause: error, isKnown: true };
     throw error;
   }
 };

@@ -25,7 +25,7 @@ export interface DedupEvents {
   readonly replayed?: ((event: KeyOwner & { readonly status: number }) => void | Promise<void>) | undefined;
   /** `key` is undefined where the request had none that can be read. */
   readonly refused?: ((event: { readonly name: string; readonly key: string | undefined; readonly refusal: Refusal }) => void | Promise<void>) | undefined;
-  /** What a handler threw; the client gets a 500. @default console.error */
+  /** What a handler threw (the client gets a 500), or why the store could not be asked (503). @default console.error */
   readonly failed?: ((error: unknown, call: { readonly name: string; readonly key: string | undefined }) => void) | undefined;
 }
 
@@ -70,7 +70,7 @@ export interface DedupOptions<Tx = unknown> {
   readonly maxAnswerBytes?: number | undefined;
   /** Which of the headers that may be stored are. @default all */
   readonly mayStore?: ((name: string) => boolean) | undefined;
-  /** Runs unprotected when the store cannot be reached, instead of answering 503. @default false */
+  /** Runs unprotected when the store cannot be reached and nothing is known of the key, instead of answering 503. @default false */
   readonly failOpen?: boolean | undefined;
   /** Says what two requests must have in common. Wrap the default to ignore fields. Text of another form is compared as a whole. @default fingerprint */
   readonly fingerprint?: ((input: FingerprintInput) => string | Promise<string>) | undefined;
@@ -94,7 +94,7 @@ const LEASE_MS = 30_000;
 const MIB = 1_048_576;
 
 // oxlint-disable-next-line no-console -- where nobody listens a failure must still not vanish
-const reportFailure: DedupEvents['failed'] = (error, { name, key }) => console.error(`The handler of "${name}" failed under key "${key ?? ''}".`, error);
+const reportFailure: DedupEvents['failed'] = (error, { name, key }) => console.error(`A request to "${name}" failed under key "${key ?? ''}".`, error);
 
 /** Fills in the defaults. */
 export const settingsOf = <Tx>({ store, scope, ...options }: DedupOptions<Tx>): DedupSettings<Tx> => {

@@ -143,7 +143,8 @@ const execute = async <Tx>(pipeline: Pipeline<Tx>, request: Request, handler: An
     reportFailure(pipeline.settings.on, error, owner);
     return refuse(pipeline, request, owner, { code: 'handler_failed' });
   }
-  if (decision.kind === 'unavailable' && settings.failOpen) return bypass(pipeline, detached(null), handler, owner.name, 'unrecorded');
+  if (decision.kind === 'unavailable') reportFailure(settings.on, decision.cause, owner);
+  if (decision.kind === 'unavailable' && !decision.isKnown && settings.failOpen) return bypass(pipeline, detached(null), handler, owner.name, 'unrecorded');
   return respond(pipeline, request, owner, decision);
 };
 

@@ -36,8 +36,11 @@ export type RecordedAs = 'stored' | 'released' | 'indeterminate' | 'unrecorded';
 export type Decision<T> =
   | { readonly kind: 'executed'; readonly value: T; readonly record: RecordedAs; readonly operationRef: string }
   | { readonly kind: 'replay'; readonly answer: StoredAnswer; readonly operationRef: string }
-  /** The store could not be asked, or rolled everything back; nothing was done. */
-  | { readonly kind: 'unavailable'; readonly cause: unknown }
+  /**
+   * The store could not be asked, or rolled everything back; nothing was done by this request. `isKnown`: the key was seen
+   * before that, so that an earlier request may have done something.
+   */
+  | { readonly kind: 'unavailable'; readonly cause: unknown; readonly isKnown: boolean }
   | Exclude<ClaimResult, { kind: 'won' | 'completed' }>;
 
 /** Asked about an indeterminate record before it is refused: what the world says about it. Undefined: nobody knows. */

@@ -58,7 +58,8 @@ const recall = async <T, Tx>({ store, clock }: EngineOptions<Tx>, claim: Claim, 
   throw error;
 };
 
-type Try<T> = { readonly decision: Decision<T> } | { readonly rolledBack: unknown };
+/** `isKnown`: it came as far as to see the key. */
+type Try<T> = { readonly decision: Decision<T> } | { readonly rolledBack: unknown; readonly isKnown: boolean };
 
 const tryOnce = async <T, Tx>(options: EngineOptions<Tx>, enter: Enter<Tx>, claim: Claim, work: Work<T, Tx>): Promise<Try<T>> => {
   const progress: Progress<T> = { fence: undefined, effectStarted: false, ending: undefined };
@@ -72,7 +73,7 @@ const tryOnce = async <T, Tx>(options: EngineOptions<Tx>, enter: Enter<Tx>, clai
     entered = await enter(claim, workWithin);
   } catch (error) {
     const mayRunAgain = progress.fence === undefined || (isContention(error) && !progress.effectStarted);
-    if (mayRunAgain) return { rolledBack: error };
+    if (mayRunAgain) return { rolledBack: error, isKnown: progress.fence !== undefined };
     return { decision: await recall(options, claim, progress, error) };
   }
   return { decision: entered.kind === 'ended' ? executed(entered.ending, entered.operationRef) : decisionOf(entered) };
@@ -90,5 +91,5 @@ export const runInTransaction = async <T, Tx>(options: EngineOptions<Tx>, enter:
     await options.clock.sleep(delay);
   }
   const last = await tryOnce(options, enter, claim, work);
-  return 'decision' in last ? last.decision : { kind: 'unavailable', cause: last.rolledBack };
+  return 'decision' in last ? last.decision : { kind: 'unavailable', cause: last.rolledBack, isKnown: last.isKnown };
 };
