@@ -21,7 +21,7 @@ end
 `;
 
 /** Gives the value; with `'bodiless'`, without its last line. */
-export const READ = `${PRELUDE}
+export const READ: string = `${PRELUDE}
 local value = redis.call('GET', KEYS[1]) or ''
 if ARGV[1] == 'bodiless' then value = string.match(value, '^[^\\n]*\\n[^\\n]*\\n[^\\n]*\\n') or value end
 return { now, 'read', value }`;
@@ -30,7 +30,7 @@ return { now, 'read', value }`;
  * Writes the first value of a key, unless there is one: then it gives that. The times in the head are offsets from now.
  * ARGV: deadline, head, the other lines, ttl.
  */
-export const CREATE = `${PRELUDE}
+export const CREATE: string = `${PRELUDE}
 if now > tonumber(ARGV[1]) then return { now, 'late', '' } end
 local head = cjson.decode(ARGV[2])
 for _, name in ipairs({ 'leaseUntil', 'firstSeenAt', 'keyExpiresAt' }) do head[name] = now + head[name] end
@@ -41,7 +41,7 @@ return { now, 'read', redis.call('GET', KEYS[1]) }`;
  * Replaces the value whose head is still the one that was read ('' for none), else it gives what is there now.
  * ARGV: deadline, the head that was read, the new value ('' deletes), ttl ('' for none).
  */
-export const SWAP = `${PRELUDE}
+export const SWAP: string = `${PRELUDE}
 if now > tonumber(ARGV[1]) then return { now, 'late', '' } end
 local value = redis.call('GET', KEYS[1]) or ''
 if head_of(value) ~= ARGV[2] then return { now, 'read', value } end
@@ -51,7 +51,7 @@ else redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4]) end
 return { now, 'written', '' }`;
 
 /** Extends the lease of a run. ARGV: owner, fence, lease, '1' when an effect starts, ms that doubt is kept. */
-export const RENEW = `${PRELUDE}
+export const RENEW: string = `${PRELUDE}
 local value = redis.call('GET', KEYS[1])
 local head = held(value, ARGV[1], ARGV[2])
 if not head then return { now, 'lost', '' } end
@@ -62,7 +62,7 @@ redis.call('SET', KEYS[1], cjson.encode(head) .. string.sub(value, #head_of(valu
 return { now, 'written', '' }`;
 
 /** Ends a run with an answer, else it gives what is there. ARGV: owner, fence, retention, key retention, the answer's lines, ttl. */
-export const COMPLETE = `${PRELUDE}
+export const COMPLETE: string = `${PRELUDE}
 local value = redis.call('GET', KEYS[1])
 local head = held(value, ARGV[1], ARGV[2])
 if not head then return { now, 'read', value or '' } end
