@@ -19,6 +19,6 @@ export const asBytes = (value: unknown): Uint8Array<ArrayBuffer> => {
 
 const describe = (value: unknown): string => (value === null ? 'null' : typeof value === 'string' ? `The text ${JSON.stringify(value.slice(0, 40))}` : `A value of type ${typeof value}`);
 
-/** Bytes as Buffers: some drivers take a plain Uint8Array for an object, and write it as text. */
+/** Bytes as Buffers, which every version of every driver knows: older ones take a plain Uint8Array for an object, and write it as text. */
 export const toDriverValues = (values: readonly SqlValue[]): unknown[] =>
   values.map(value => (value instanceof Uint8Array && !Buffer.isBuffer(value) ? Buffer.from(value.buffer, value.byteOffset, value.byteLength) : value));

@@ -18,6 +18,8 @@ import { createMysqlDatabase, createPostgresDatabase } from '../../support/sql-s
 export interface OrdersDatabase {
   readonly dialect: VersionedDialect;
   readonly database: SqlDatabase;
+  /** The same through another connection, where `database` has only one. */
+  readonly another: SqlDatabase;
   /** Makes a dedup table in the same database. */
   openStore(): Promise<DedupStore>;
   /** What a handler's statements go through, in the transaction that records its answer. */
@@ -43,7 +45,7 @@ const openPostgres = async (): Promise<OrdersDatabase> => {
   };
   const database = fromPg(pool);
   return {
-    dialect: 'postgres', database, close,
+    dialect: 'postgres', database, another: database, close,
     openStore: async () => (await migrate(database, 'postgres'), postgresDedupStore(database) as DedupStore),
     transactionOf: async context => fromPg((await context.transaction()) as PoolClient),
   };
@@ -58,7 +60,7 @@ const openMysql = async (): Promise<OrdersDatabase> => {
   };
   const database = fromMysql2(pool);
   return {
-    dialect: 'mysql', database, close,
+    dialect: 'mysql', database, another: database, close,
     openStore: async () => (await migrate(database, 'mysql'), mysqlDedupStore(database) as DedupStore),
     transactionOf: async context => fromMysql2((await context.transaction()) as PoolConnection),
   };
@@ -66,14 +68,16 @@ const openMysql = async (): Promise<OrdersDatabase> => {
 
 const openSqlite = async (): Promise<OrdersDatabase> => {
   const directory = mkdtempSync(join(tmpdir(), 'samekey-test-'));
-  const sqlite = new DatabaseSync(join(directory, 'orders.db'));
+  const path = join(directory, 'orders.db');
+  const [sqlite, another] = [new DatabaseSync(path), new DatabaseSync(path)];
   const close = async (): Promise<void> => {
     sqlite.close();
+    another.close();
     rmSync(directory, { recursive: true, force: true });
   };
   const database = fromNodeSqlite(sqlite);
   return {
-    dialect: 'sqlite', database, close,
+    dialect: 'sqlite', database, another: fromNodeSqlite(another), close,
     openStore: async () => (await migrate(database, 'sqlite'), sqliteDedupStore(database) as DedupStore),
     transactionOf: async context => onNodeSqlite((await context.transaction()) as DatabaseSync),
   };
@@ -111,3 +115,30 @@ export const serveOrders = (orders: Orders) => async (request: Request): Promise
     default: return new Response(null, { status: 405 });
   }
 };
+
+export interface Said {
+  readonly status: number;
+  readonly etag: string | null;
+  readonly body: unknown;
+}
+
+/** One request about order 1, served by a resource with these options. */
+export interface Ask {
+  readonly body?: object | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  readonly options?: Partial<VersionedResourceOptions<Column>> | undefined;
+}
+
+/** Says a request about order 1, and reads what it is answered with. */
+export const say = async (opened: OrdersDatabase, method: string, { body, headers = {}, options = {} }: Ask = {}): Promise<Said> => {
+  const request = new Request(`${URL_OF_ORDERS}1`, { method, headers, ...(body && { body: JSON.stringify(body) }) });
+  const response = await serveOrders(ordersOf(opened, options))(request);
+  const text = await response.text();
+  return { status: response.status, etag: response.headers.get('etag'), body: text === '' ? undefined : JSON.parse(text) };
+};
+
+export const rowsOf = async ({ database }: OrdersDatabase): Promise<readonly Readonly<Record<string, unknown>>[]> =>
+  (await database.query('SELECT id, status, price, version FROM orders')).rows.map(row => ({ ...row }));
+
+/** The number in an ETag. */
+export const versionIn = (etag: string | null | undefined): number => Number(etag?.slice(1, -1));

@@ -1,15 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { versionedResource } from '../../../src/server/conditional/index.js';
-import { versionedRows } from '../../../src/server/conditional/rows.js';
-import { asNumber, type SqlDatabase, type SqlExecutor } from '../../../src/sql/index.js';
-import { failureOf, gate } from '../../sql/facts/items.js';
-import { ORDERS_DATABASES, ordersOf, serveOrders, URL_OF_ORDERS, type OrdersDatabase } from './orders.js';
-
-interface Said {
-  readonly status: number;
-  readonly etag: string | null;
-  readonly body: unknown;
-}
+import { asNumber } from '../../../src/sql/index.js';
+import { failureOf } from '../../sql/facts/items.js';
+import { ORDERS_DATABASES, ordersOf, rowsOf, say as ask, URL_OF_ORDERS, versionIn, type Ask, type OrdersDatabase, type Said } from './orders.js';
 
 describe.each(ORDERS_DATABASES)('a versioned resource on %s', (_name, open) => {
   let opened: OrdersDatabase;
@@ -19,14 +12,8 @@ describe.each(ORDERS_DATABASES)('a versioned resource on %s', (_name, open) => {
   afterAll(() => opened.close());
   beforeEach(() => opened.database.query('DELETE FROM orders'));
 
-  const say = async (method: string, body?: object, headers: Record<string, string> = {}, options = {}): Promise<Said> => {
-    const request = new Request(`${URL_OF_ORDERS}1`, { method, headers, ...(body && { body: JSON.stringify(body) }) });
-    const response = await serveOrders(ordersOf(opened, options))(request);
-    const text = await response.text();
-    return { status: response.status, etag: response.headers.get('etag'), body: text === '' ? undefined : JSON.parse(text) };
-  };
-
-  const rows = async (): Promise<readonly Readonly<Record<string, unknown>>[]> => (await opened.database.query('SELECT id, status, price, version FROM orders')).rows.map(row => ({ ...row }));
+  const say = (method: string, body?: object, headers?: Record<string, string>, options?: Ask['options']): Promise<Said> => ask(opened, method, { body, headers, options });
+  const rows = (): ReturnType<typeof rowsOf> => rowsOf(opened);
   const versions = async (): Promise<number[]> => (await rows()).map(({ version }) => asNumber(version));
 
   const NEW = { status: 'new', price: 5 };
@@ -37,14 +24,14 @@ describe.each(ORDERS_DATABASES)('a versioned resource on %s', (_name, open) => {
       const first = await say('PUT', NEW);
       const again = await say('PUT', NEW);
       expect([first.status, again.status, again.etag]).toEqual([201, 204, first.etag]);
-      expect(await versions()).toEqual([Number(first.etag?.slice(1, -1))]);
+      expect(await versions()).toEqual([versionIn(first.etag)]);
     });
 
     test('with another content replaces it, and the version advances once, however often that is repeated', async () => {
       const first = await say('PUT', NEW);
       const second = await say('PUT', PAID);
       const [version] = await versions();
-      expect([second.status, version]).toEqual([204, Number(first.etag?.slice(1, -1)) + 1]);
+      expect([second.status, version]).toEqual([204, versionIn(first.etag) + 1]);
       for (let repeat = 0; repeat < 3; repeat += 1) expect((await say('PUT', PAID)).etag).toBe(second.etag);
       expect(await versions()).toEqual([version]);
     });
@@ -53,7 +40,7 @@ describe.each(ORDERS_DATABASES)('a versioned resource on %s', (_name, open) => {
       const first = await say('PUT', { status: 'a', price: 5 });
       expect((await say('PUT', { status: 'a', price: '5.00' })).etag).toBe(first.etag);
       const other = await say('PUT', { status: 'A', price: '5' });
-      expect(Number(other.etag?.slice(1, -1))).toBe(Number(first.etag?.slice(1, -1)) + 1);
+      expect(versionIn(other.etag)).toBe(versionIn(first.etag) + 1);
       expect((await rows())[0]).toMatchObject({ status: 'A' });
     });
 
@@ -97,7 +84,7 @@ describe.each(ORDERS_DATABASES)('a versioned resource on %s', (_name, open) => {
         (await orders.put(new Request(URL_OF_ORDERS, { method: 'PUT' }), 'a', { proof: new Uint8Array(proof), details: JSON.stringify(details) })).headers.get('etag');
       const first = await put([1, 0, 255], { a: 1 });
       expect([await put([1, 0, 255], { a: 1 }), await put([1, 0, 254], { a: 1 }), await put([1, 0, 254], { a: 2 })]).toEqual([first, expect.not.stringMatching(first ?? ''), expect.anything()]);
-      expect(asNumber((await opened.database.query('SELECT version FROM orders')).rows[0]?.['version'])).toBe(Number(first?.slice(1, -1)) + 2);
+      expect(asNumber((await opened.database.query('SELECT version FROM orders')).rows[0]?.['version'])).toBe(versionIn(first) + 2);
     });
   });
 
@@ -187,83 +174,6 @@ describe.each(ORDERS_DATABASES)('a versioned resource on %s', (_name, open) => {
     expect((await say('DELETE', undefined, {}, required)).status).toBe(428);
     expect((await say('PUT', PAID, { 'if-match': etag ?? '' }, required)).status).toBe(204);
     expect((await say('GET', undefined, {}, required)).status).toBe(200);
-  });
-
-  describe('at the same time', () => {
-    const WRITERS = 20;
-    const atOnce = (write: (writer: number) => Promise<Said>): Promise<Said[]> => Promise.all(Array.from({ length: WRITERS }, (_, writer) => write(writer)));
-    const statuses = (answers: readonly Said[]): number[] => answers.map(({ status }) => status).toSorted();
-
-    test('of writers with one If-Match exactly one wins', async () => {
-      for (let round = 0; round < 5; round += 1) {
-        const { etag } = await say('PUT', { status: `round ${round}`, price: 0 });
-        const answers = await atOnce(writer => say('PUT', { status: `writer ${writer}`, price: round }, { 'if-match': etag ?? '' }));
-        expect(statuses(answers)).toEqual([204, ...Array.from({ length: WRITERS - 1 }, () => 412)]);
-        const winner = answers.findIndex(({ status }) => status === 204);
-        expect(await rows()).toMatchObject([{ status: `writer ${winner}` }]);
-        expect(answers[winner]?.etag).toBe(`"${Number(etag?.slice(1, -1)) + 1}"`);
-      }
-    });
-
-    test('of creators with If-None-Match: * exactly one creates', async () => {
-      const answers = await atOnce(writer => say('PUT', { status: `${writer}`, price: 0 }, { 'if-none-match': '*' }));
-      expect(statuses(answers)).toEqual([201, ...Array.from({ length: WRITERS - 1 }, () => 412)]);
-    });
-
-    test('the same PUT from many makes one row of one version', async () => {
-      const answers = await atOnce(() => say('PUT', NEW));
-      expect(statuses(answers)).toEqual([201, ...Array.from({ length: WRITERS - 1 }, () => 204)]);
-      expect(new Set(answers.map(({ etag }) => etag)).size).toBe(1);
-      expect(await rows()).toHaveLength(1);
-    });
-
-    test('different PUTs all count, one after the other, and each is told its own version', async () => {
-      const { etag } = await say('PUT', NEW);
-      const answers = await atOnce(writer => say('PUT', { status: `${writer}`, price: 1 }));
-      expect(statuses(answers)).toEqual(Array.from({ length: WRITERS }, () => 204));
-      expect(new Set(answers.map(answer => answer.etag)).size).toBe(WRITERS);
-      expect(await versions()).toEqual([Number(etag?.slice(1, -1)) + WRITERS]);
-    });
-
-    test('DELETE and PUT end as one of the two, never as an error', async () => {
-      await say('PUT', NEW);
-      const answers = await atOnce(writer => (writer % 2 === 0 ? say('DELETE') : say('PUT', NEW)));
-      expect(answers.map(({ status }) => status).filter(status => status !== 201 && status !== 204)).toEqual([]);
-    });
-  });
-
-  test('the statements themselves name the version: without a lock too, a stale one changes nothing', async () => {
-    const table = versionedRows({ dialect: opened.dialect, table: 'orders', id: 'id', version: 'version', columns: ['status'] });
-    await table.insert(opened.database, '1', { values: { status: 'new' }, version: 7 });
-    await table.insert(opened.database, '1', { values: { status: 'again' }, version: 7 });
-    expect(await table.update(opened.database, '1', { values: { status: 'stale' }, from: 6, to: 7 })).toBe(false);
-    expect(await table.remove(opened.database, '1', 6)).toBe(false);
-    expect(await table.read(opened.database, '1')).toEqual({ version: 7, values: expect.objectContaining({ status: 'new' }) });
-    expect(await table.update(opened.database, '1', { values: { status: 'paid' }, from: 7, to: 8 })).toBe(true);
-    expect(await table.remove(opened.database, '1', 8)).toBe(true);
-  });
-
-  test('creators who have all seen that nothing is there do not deadlock', async context => {
-    if (opened.dialect === 'sqlite') context.skip('in SQLite nobody looks while somebody else writes');
-    const [creators, allLooked] = [5, gate()];
-    let looked = 0;
-    /** Lets a transaction go on from its first statement when all have come as far. */
-    const meeting = (sql: SqlExecutor): SqlExecutor => {
-      let isFirst = true;
-      return {
-        async query(text, values) {
-          const result = await sql.query(text, values);
-          if (isFirst && (looked += 1) === creators) allLooked.open();
-          if (isFirst) await allLooked.passed;
-          isFirst = false;
-          return result;
-        },
-      };
-    };
-    const database: SqlDatabase = { ...opened.database, transaction: (work, options) => opened.database.transaction((sql, tx) => work(meeting(sql), tx), options) };
-    const orders = ordersOf({ ...opened, database });
-    const answers = await Promise.all(Array.from({ length: creators }, () => orders.put(new Request(URL_OF_ORDERS, { method: 'PUT' }), '1', NEW)));
-    expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 204, 204, 204, 204]);
   });
 
   test('works in a transaction of the caller, and is undone with it', async () => {
