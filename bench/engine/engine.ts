@@ -1,4 +1,4 @@
-import pg from 'pg';
+import { Pool } from 'pg';
 import { migrate } from '../../src/server/migrate.js';
 import { fromPg } from '../../src/sql/pg.js';
 import { createPostgresDatabase } from '../../test/support/sql-servers.js';
@@ -69,9 +69,9 @@ const FILL = `INSERT INTO idempotency_keys (scope, id_key, request_hash, status,
   SELECT '5:bench6:charge', 'stored-' || n, 'v1:sha256:00', 'completed', 201, '[]', '{}', 'o', 1, 1, now(), false, 'r', now(), now(),
     now() + interval '1 day', now() + interval '1 day', 2 FROM generate_series(1, $1::int) n`;
 
-const prepare = async (): Promise<{ pool: pg.Pool; drop: () => Promise<void> }> => {
+const prepare = async (): Promise<{ pool: Pool; drop: () => Promise<void> }> => {
   const { drop, ...place } = await createPostgresDatabase();
-  const pool = new pg.Pool({ ...place, max: 2 * CONCURRENCY });
+  const pool = new Pool({ ...place, max: 2 * CONCURRENCY });
   // A connection that is idle while its database is dropped.
   pool.on('error', () => {});
   await pool.query('CREATE TABLE charges (id bigserial PRIMARY KEY, key text)');
@@ -86,7 +86,7 @@ const prepare = async (): Promise<{ pool: pg.Pool; drop: () => Promise<void> }> 
   };
 };
 
-const comparePostgres = async (pool: pg.Pool): Promise<void> => {
+const comparePostgres = async (pool: Pool): Promise<void> => {
   for (const mode of ['tx', 'single-tx', 'lease'] as const) {
     await compare(`PostgreSQL, ${mode}: whole requests, ${CONCURRENCY} at a time`, { 'the same statements by hand': BARE[mode](pool), samekey: ourPostgres(pool, mode) }, GOAL);
   }
