@@ -8,7 +8,7 @@ export interface CorsOptions {
   readonly origins: readonly string[] | '*';
   /** Whose key headers preflights allow. @default ietf */
   readonly profile?: Profile | undefined;
-  /** Further request headers that preflights allow. Content-Type is always among them. */
+  /** Further request headers that preflights allow. Content-Type, If-Match and If-None-Match are always among them. */
   readonly headers?: readonly string[] | undefined;
 }
 
@@ -16,6 +16,10 @@ type FetchHandler = (request: Request) => Response | Promise<Response>;
 
 /** s; what browsers keep at most differs, and all of them keep less. */
 const PREFLIGHT_MAX_AGE = '86400';
+
+/** What a page needs to say which version of a resource it means, and to learn it. */
+const PRECONDITIONS = ['If-Match', 'If-None-Match'];
+const VERSION = 'ETag';
 
 /**
  * Lets pages of other origins call a keyed endpoint: preflights allow the key header, and every answer, replays and
@@ -26,12 +30,12 @@ export const withCors = (handler: FetchHandler, { origins, profile = ietf, heade
   const allowed = (origin: string | null): origin is string => origin !== null && (origins === '*' || origins.includes(origin));
   return async request => {
     const origin = request.headers.get('origin');
-    const permission: HeaderList = allowed(origin) ? [['Access-Control-Allow-Origin', origin], ['Vary', 'Origin']] : [['Vary', 'Origin']];
+    const permission: HeaderList = allowed(origin) ? [['Access-Control-Allow-Origin', origin], ['Access-Control-Expose-Headers', VERSION], ['Vary', 'Origin']] : [['Vary', 'Origin']];
     if (request.method !== 'OPTIONS' || !request.headers.has('access-control-request-method')) return withHeaders(await handler(request), permission);
     return withHeaders(new Response(null, { status: 204 }), [
       ...permission,
       ['Access-Control-Allow-Methods', 'GET, HEAD, POST, PUT, PATCH, DELETE'],
-      ['Access-Control-Allow-Headers', [profile.header, profile.firstSentHeader, 'Content-Type', ...headers].filter(Boolean).join(', ')],
+      ['Access-Control-Allow-Headers', [profile.header, profile.firstSentHeader, 'Content-Type', ...PRECONDITIONS, ...headers].filter(Boolean).join(', ')],
       ['Access-Control-Max-Age', PREFLIGHT_MAX_AGE],
     ]);
   };

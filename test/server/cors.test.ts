@@ -16,7 +16,7 @@ describe('withCors', () => {
   it('58: answers a preflight, and allows the key header in it', async () => {
     const response = await charges([PAGE])(requestFrom(PAGE, 'OPTIONS', { 'access-control-request-method': 'POST', 'access-control-request-headers': 'idempotency-key' }));
     expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([204, PAGE]);
-    expect(response.headers.get('access-control-allow-headers')).toBe('Idempotency-Key, Content-Type, Authorization');
+    expect(response.headers.get('access-control-allow-headers')).toBe('Idempotency-Key, Content-Type, If-Match, If-None-Match, Authorization');
     expect(response.headers.get('access-control-allow-methods')).toContain('POST');
   });
 
@@ -32,6 +32,14 @@ describe('withCors', () => {
     expect(answers[1]?.headers.get('idempotent-replayed')).toBe('true');
     for (const { headers } of answers) expect(headers.get('access-control-expose-headers')).toContain('Idempotency-Status');
     expect(answers[0]?.headers.get('vary')).toBe('Accept, Origin');
+  });
+
+  it('lets pages read the ETag of what they get, beside what the engine exposes', async () => {
+    const plain = withCors(() => new Response(null, { headers: { etag: '"7"' } }), { origins: [PAGE] });
+    for (const handler of [plain, charges([PAGE])]) {
+      const { headers } = await handler(requestFrom(PAGE, 'POST', { 'idempotency-key': 'k' }));
+      expect(headers.get('access-control-expose-headers')?.split(', ')).toContain('ETag');
+    }
   });
 
   it('gives no permission to other origins', async () => {
