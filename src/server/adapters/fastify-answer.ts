@@ -30,7 +30,10 @@ export const responseOf = (reply: Reply, before: HeaderValues, payload: unknown)
   const headers = headersSince(before, reply.getHeaders());
   // Its status and headers win, as they do in Fastify.
   if (payload instanceof Response) {
-    for (const [name, value] of payload.headers) headers.set(name, value);
+    for (const [name, value] of payload.headers) {
+      if (name === 'set-cookie') headers.append(name, value);
+      else headers.set(name, value);
+    }
     return new Response(payload.body, { status: payload.status, headers });
   }
   const { statusCode: status } = reply;

@@ -112,7 +112,10 @@ const begin = async (dedup: Dedup, options: HandleOptions, held: HeldRequest, [r
   }
   held.release();
   if (entrance.kind === 'passed') {
-    putHeaders(sinkOf(reply), entrance.headers);
+    const sink = sinkOf(reply);
+    // On both, for a handler that hijacks the reply.
+    const setHeader: HeaderSink['setHeader'] = (name, value) => [sink.setHeader(name, value), reply.raw.setHeader(name, value)];
+    putHeaders({ ...sink, setHeader }, entrance.headers);
     note(dedup, request, entrance.context);
     return true;
   }

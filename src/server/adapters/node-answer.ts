@@ -188,7 +188,6 @@ export const writtenAnswer = (outgoing: ServerResponse, before: HeaderValues, fi
       writableEnded: { get: () => writing.isEnded },
       writableFinished: { get: () => writing.isOver },
       closed: { get: () => writing.isOver },
-      writableNeedDrain: { get: () => writing.body?.writableNeedDrain ?? false },
     },
     abandon(error) {
       settle.reject(error);
