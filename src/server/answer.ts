@@ -21,7 +21,8 @@ const NOT_ADMITTED: ReadonlySet<number> = new Set([401, 403, 407, 421, 423, 425,
 /** Live streams have no end to wait for. */
 const LIVE = /^text\/event-stream\b/i;
 
-const storableHeaders = (headers: Headers, mayStore: (name: string) => boolean): HeaderList => {
+/** The headers of an answer that a replay may have. */
+export const storableHeaders = (headers: Headers, mayStore: (name: string) => boolean): HeaderList => {
   const named = (headers.get('connection') ?? '').toLowerCase().split(',').map(name => name.trim());
   return [...headers].filter(([name]) => !NOT_STORED.has(name) && !NOT_STORED_FAMILY.test(name) && !named.includes(name) && mayStore(name));
 };

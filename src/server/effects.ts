@@ -16,6 +16,10 @@ const ROLLED_BACK = Symbol('rolled back on purpose');
 const noTransaction = (): NoTransactionError =>
   new NoTransactionError('This dedup store has no transactions. Take a store on the SQL database that your effects are in, or call effectStarted() before an effect.');
 
+/** What a handler hears that asks for its transaction after it has ended: the connection belongs to somebody else by then. */
+export const transactionOver = (): NoTransactionError =>
+  new NoTransactionError('The run has ended, and its transaction with it. Do what belongs to the answer before the handler returns; for what comes later open a transaction on your database.');
+
 type Last = (settle: DedupStore['settle']) => Promise<void>;
 
 interface Deferred<T> {
@@ -34,6 +38,11 @@ const deferred = <T>(): Deferred<T> => {
 export const effectsTransaction = <Tx>(store: DedupStore<Tx>): EffectsTransaction<Tx> => {
   const end = deferred<Last>();
   let transaction: { readonly tx: Promise<Tx>; readonly done: Promise<void> } | undefined;
+  let isOver = false;
+  const conclude = (last: Last): void => {
+    isOver = true;
+    end.resolve(last);
+  };
 
   const begin = (): { tx: Promise<Tx>; done: Promise<void> } => {
     const opened = deferred<Tx>();
@@ -45,6 +54,8 @@ export const effectsTransaction = <Tx>(store: DedupStore<Tx>): EffectsTransactio
         })
       : Promise.reject(noTransaction());
     done.catch(opened.reject);
+    // A handler need not wait for it; its failure is heard at the end in any case.
+    opened.promise.catch(() => {});
     return { tx: opened.promise, done };
   };
 
@@ -52,13 +63,13 @@ export const effectsTransaction = <Tx>(store: DedupStore<Tx>): EffectsTransactio
     get opened() {
       return transaction !== undefined;
     },
-    open: () => (transaction ??= begin()).tx,
+    open: () => (isOver ? Promise.reject(transactionOver()) : (transaction ??= begin()).tx),
     async commit(last) {
-      end.resolve(last);
+      conclude(last);
       await transaction?.done;
     },
     async rollBack() {
-      end.resolve(() => Promise.reject(ROLLED_BACK));
+      conclude(() => Promise.reject(ROLLED_BACK));
       await transaction?.done.catch(() => {});
     },
   };

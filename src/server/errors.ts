@@ -16,7 +16,7 @@ export class LeaseLostError extends SamekeyError<'LEASE_LOST'> {
   }
 }
 
-/** The handler asked for the transaction that records its answer, and the store has none. */
+/** The handler asked for the transaction that records its answer, and the store has none, or the run is over. */
 export class NoTransactionError extends SamekeyError<'NO_TRANSACTION'> {
   override readonly name: string = 'NoTransactionError';
   constructor(message: string, options?: SamekeyErrorOptions) {

@@ -1,3 +1,4 @@
+import { storableHeaders } from './answer.js';
 import { createEngine } from './engine.js';
 import type { HandleOptions, Handler } from './handler.js';
 import { settingsOf, type DedupOptions, type KeyOwner } from './options.js';
@@ -34,16 +35,16 @@ export interface Dedup<Tx = unknown> {
   idle(): Promise<void>;
 }
 
-const storedFor = async (verdict: Exclude<Verdict, 'not-applied'>): Promise<StoredAnswer> => {
+const storedFor = async (verdict: Exclude<Verdict, 'not-applied'>, mayStore: (name: string) => boolean): Promise<StoredAnswer> => {
   if (verdict === 'applied') return { status: 200, headers: [], body: null, omitted: 'resolved' };
   const { answer } = verdict;
-  return { status: answer.status, headers: [...answer.headers], body: answer.body && new Uint8Array(await answer.arrayBuffer()) };
+  return { status: answer.status, headers: storableHeaders(answer.headers, mayStore), body: answer.body && new Uint8Array(await answer.arrayBuffer()) };
 };
 
 /** Makes the dedup layer of an HTTP server, or of a mock of one. */
 export const createDedup = <Tx = unknown>(options: DedupOptions<Tx>): Dedup<Tx> => {
   const settings = settingsOf(options);
-  const { store, retention, keyRetention } = settings;
+  const { store, retention, keyRetention, mayStore } = settings;
   const engine = createEngine({ ...settings, recover: settings.recover });
   const pipeline: Pipeline<Tx> = { settings, engine };
   const handle = (request: Request, handler: Handler<Response | undefined, Tx>, handleOptions: HandleOptions): Promise<Response | undefined> =>
@@ -52,7 +53,7 @@ export const createDedup = <Tx = unknown>(options: DedupOptions<Tx>): Dedup<Tx> 
     handle: handle as Dedup<Tx>['handle'],
     async resolve({ scope, name, key }, verdict) {
       const resolution: Resolution =
-        verdict === 'not-applied' ? { to: 'retryable', keyRetention } : { to: 'completed', answer: await storedFor(verdict), retention, keyRetention };
+        verdict === 'not-applied' ? { to: 'retryable', keyRetention } : { to: 'completed', answer: await storedFor(verdict, mayStore), retention, keyRetention };
       return store.resolve({ scope: recordScope(settings, scope, name), key }, resolution);
     },
     purge: purgeOptions => store.purge(purgeOptions),

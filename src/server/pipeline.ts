@@ -159,6 +159,17 @@ const passThrough = async <Tx>(pipeline: Pipeline<Tx>, request: Request, handler
   return refused ? refuse(pipeline, request, { name, key: undefined }, { code: 'idempotency_unsupported' }) : bypass(pipeline, request, handler, name, 'ignored');
 };
 
+const noScope = (scope: unknown): TypeError =>
+  new TypeError(`scope gave ${typeof scope === 'string' ? 'text with half of a surrogate pair' : `a value of type ${typeof scope}`}, but text was expected, which is a different one for each owner of keys. Give the id of the tenant or user as a string.`);
+
+/** Whose keys they are. What is no text, or cannot be stored as it is, would make one owner of several. */
+const scopeOf = async ({ scope }: Reporting['settings'], request: Request, name: string): Promise<string | undefined> => {
+  const given: unknown = await scope(request, { name });
+  if (given === undefined || given === null || given === '') return undefined;
+  if (typeof given !== 'string' || /\p{Surrogate}/u.test(given)) throw noScope(given);
+  return given;
+};
+
 /** One request, from its key to its answer. */
 export const handleRequest = async <Tx>(pipeline: Pipeline<Tx>, request: Request, handler: AnyHandler<Tx>, { name, effects }: HandleOptions): Promise<Response | undefined> => {
   const { settings } = pipeline;
@@ -170,7 +181,7 @@ export const handleRequest = async <Tx>(pipeline: Pipeline<Tx>, request: Request
   if (sent.kind === 'missing') return refuse(pipeline, request, keyless, { code: 'idempotency_key_missing' });
   if (sent.kind === 'invalid') return refuse(pipeline, request, keyless, { code: 'idempotency_key_invalid', detail: sent.why });
   const { key, madeAt } = sent;
-  const scope = await settings.scope(request, { name });
+  const scope = await scopeOf(settings, request, name);
   if (!scope) return refuse(pipeline, request, { name, key }, { code: 'idempotency_scope_missing' });
   return execute(pipeline, request, handler, { scope, name, key }, { effects: effects ?? settings.effects, madeAt });
 };

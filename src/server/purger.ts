@@ -34,7 +34,8 @@ export const startPurger = (purge: (options: PurgeOptions) => Promise<PurgeRepor
   };
   const loop = async (): Promise<void> => {
     while (!stopped.signal.aborted) {
-      await purgeAll().catch(onError);
+      // Also when it is the listener that fails: nobody waits for this loop.
+      await purgeAll().catch(onError).catch(report);
       // It rejects when the purger is stopped.
       await clock.sleep(every, stopped.signal, true).catch(() => {});
     }

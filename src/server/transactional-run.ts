@@ -1,5 +1,6 @@
 import { isContention, rerunDelays } from './contention.js';
-import { isRetryable } from './errors.js';
+import { transactionOver } from './effects.js';
+import { isRetryable, LeaseLostError } from './errors.js';
 import { insist, insistOnNote } from './lease.js';
 import type { Claim } from './record.js';
 import { decisionOf, failedBy, keepsEffects, RECORDED, settlementOf, type Decision, type EngineOptions, type Run, type Work } from './run.js';
@@ -14,6 +15,8 @@ type Finished<T> = { readonly value: T } | { readonly error: unknown };
 interface Progress<T> {
   fence: number | undefined;
   effectStarted: boolean;
+  /** The handler has said how it ended. */
+  isOver: boolean;
   /** Where the work has ended, whatever became of its transaction. */
   ending: Ending<Finished<T>> | undefined;
 }
@@ -25,11 +28,12 @@ const runOf = <T, Tx>({ clock }: EngineOptions<Tx>, { scope, key }: Claim, entry
   // The lock is the lease here: it lasts as long as the transaction. One of its own, because a request made with it listens.
   signal: new AbortController().signal,
   async effectStarted() {
+    if (progress.isOver) throw new LeaseLostError(`The run under key "${key}" has ended: begin no further effect. Another request may run it now.`);
     // No effect begins before this is acknowledged. A note that stands although it seems to have failed is overtaken when the run settles, and counts when it is rolled back.
     await insistOnNote(clock, () => entry.startEffect());
     progress.effectStarted = true;
   },
-  transaction: () => entry.open(),
+  transaction: async () => (progress.isOver ? Promise.reject(transactionOver()) : entry.open()),
 });
 
 /** Runs the handler inside the transaction, and says what is to be committed. */
@@ -42,6 +46,8 @@ const finish = async <T, Tx>(options: EngineOptions<Tx>, claim: Claim, entry: En
     if (isContention(error)) throw error;
     const settlement = settlementOf(failedBy(error), progress.effectStarted && !isRetryable(error), options);
     return { value: { error }, settlement, keep: false };
+  } finally {
+    progress.isOver = true;
   }
 };
 
@@ -62,7 +68,7 @@ const recall = async <T, Tx>({ store, clock }: EngineOptions<Tx>, claim: Claim, 
 type Try<T> = { readonly decision: Decision<T> } | { readonly rolledBack: unknown; readonly isKnown: boolean };
 
 const tryOnce = async <T, Tx>(options: EngineOptions<Tx>, enter: Enter<Tx>, claim: Claim, work: Work<T, Tx>): Promise<Try<T>> => {
-  const progress: Progress<T> = { fence: undefined, effectStarted: false, ending: undefined };
+  const progress: Progress<T> = { fence: undefined, effectStarted: false, isOver: false, ending: undefined };
   const workWithin = async (entry: Entry<Tx>): Promise<Ending<Finished<T>>> => {
     progress.fence = entry.fence;
     progress.ending = await finish(options, claim, entry, progress, work);
