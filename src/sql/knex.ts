@@ -1,6 +1,7 @@
 import { runWithin } from './borrowed.js';
 import type { Isolation, SqlDatabase, SqlExecutor } from './database.js';
 import { checkIsolation } from './isolation.js';
+import { lentView } from './lent.js';
 import { piecesOf } from './placeholders.js';
 import { resultOf } from './results.js';
 import { toDriverValues } from './values.js';
@@ -46,7 +47,7 @@ export function fromKnex(knex: KnexSql): SqlExecutor {
     checkIsolation(isolation);
     const run = async (tx: KnexSql): ReturnType<typeof work> => {
       const sql = executorOn(tx);
-      const result = await work(sql, tx);
+      const result = await work(sql, lentView(tx, ['commit', 'rollback']));
       await sql.query(PROBE);
       return result;
     };

@@ -1,5 +1,6 @@
 import type { SqlDatabase, SqlExecutor, SqlValue } from './database.js';
 import { isolationClause } from './isolation.js';
+import { lend } from './lent.js';
 import { toDriverValues } from './values.js';
 
 interface MysqlStatement {
@@ -59,6 +60,9 @@ const insistOnTransaction = async (connection: MysqlConnection): Promise<void> =
   throw Object.assign(new Error(message), { sqlState: '25000' });
 };
 
+/** By which a connection is given back, or its transaction is ended. */
+const ENDINGS = ['release', 'end', 'beginTransaction', 'commit', 'rollback'] as const;
+
 /** Whether the connection is as good as new. */
 const rollback = (connection: MysqlConnection): Promise<boolean> => send(connection, 'ROLLBACK').then(() => true, () => false);
 
@@ -74,6 +78,7 @@ export function fromMysql2(source: MysqlConnection): SqlExecutor {
   const transaction: SqlDatabase<MysqlPoolConnection>['transaction'] = async (work, { isolation } = {}) => {
     const level = isolationClause(isolation);
     const connection = await (source as MysqlPool<MysqlPoolConnection>).getConnection();
+    const takeBack = lend(connection, ENDINGS);
     let isWell = true;
     try {
       if (level) await send(connection, `SET TRANSACTION${level}`);
@@ -86,6 +91,7 @@ export function fromMysql2(source: MysqlConnection): SqlExecutor {
       isWell = await rollback(connection);
       throw error;
     } finally {
+      takeBack();
       if (isWell) connection.release();
       else connection.destroy();
     }

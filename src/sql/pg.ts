@@ -1,6 +1,7 @@
 import { newKey } from '../key.js';
 import type { SqlDatabase, SqlExecutor } from './database.js';
 import { isolationClause } from './isolation.js';
+import { lend } from './lent.js';
 
 interface PgResult {
   readonly rows: Readonly<Record<string, unknown>>[];
@@ -108,6 +109,7 @@ export function fromPg(source: PgClient & Partial<PgPool>, { prepare = false }: 
     const begin = `BEGIN${isolationClause(isolation)}`;
     const client = await (source as PgPool).connect();
     const connection = watch(client);
+    const takeBack = lend(client, ['release']);
     let broken: Error | undefined;
     try {
       await client.query(begin);
@@ -121,6 +123,7 @@ export function fromPg(source: PgClient & Partial<PgPool>, { prepare = false }: 
       throw error;
     } finally {
       connection.end();
+      takeBack();
       client.release(connection.lost() ?? broken);
     }
   };
