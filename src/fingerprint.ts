@@ -17,6 +17,9 @@ export interface FingerprintInput {
 
 const encoder = new TextEncoder();
 
+/** Of a body or a query that is compared part by part. More take seconds and a gigabyte, while nobody else is served; then its bytes are compared. */
+const MAX_PARTS = 100_000;
+
 /** Keeps a byte order mark (it is content) and refuses bytes that are not UTF-8, so that two different ones never become equal. */
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -37,8 +40,8 @@ const binaryText = (bytes: Uint8Array): string => {
 
 /** The parts as they were written, without the random boundary between them. */
 const multipart = (bytes: Uint8Array, boundary: string): string | undefined => {
-  const pieces = `\r\n${binaryText(bytes)}`.split(`\r\n--${boundary}`);
-  return pieces.length > 1 && pieces.at(-1)?.startsWith('--') ? frame(pieces.slice(1, -1)) : undefined;
+  const pieces = `\r\n${binaryText(bytes)}`.split(`\r\n--${boundary}`, MAX_PARTS);
+  return pieces.length > 1 && pieces.length < MAX_PARTS && pieces.at(-1)?.startsWith('--') ? frame(pieces.slice(1, -1)) : undefined;
 };
 
 const textual = (bytes: Uint8Array, canonical: (text: string) => string | undefined): string | undefined => {
@@ -52,16 +55,18 @@ const textual = (bytes: Uint8Array, canonical: (text: string) => string | undefi
 const component = (text: string): string => decodeURIComponent(text.replaceAll('+', ' '));
 
 /**
- * Names and values of a query or a form, decoded; undefined where that would lose something: URLSearchParams makes one
- * character of all bytes that are not UTF-8, and so equals of what is not.
+ * Names and values of a query or a form, decoded; undefined where there are too many, or where that would lose something:
+ * URLSearchParams makes one character of all bytes that are not UTF-8, and so equals of what is not.
  */
 const pairsOf = (text: string): [name: string, value: string][] | undefined => {
   const pair = (part: string): [string, string] => {
     const at = part.includes('=') ? part.indexOf('=') : part.length;
     return [component(part.slice(0, at)), component(part.slice(at + 1))];
   };
+  const parts = text.split('&', MAX_PARTS);
+  if (parts.length === MAX_PARTS) return undefined;
   try {
-    return text.split('&').filter(Boolean).map(pair);
+    return parts.filter(Boolean).map(pair);
   } catch {
     return undefined;
   }

@@ -6,7 +6,8 @@ export type TagList = '*' | readonly { readonly tag: string; readonly isWeak: bo
 
 /** RFC 9110, 8.8.3. Obsolete characters beyond ASCII are not made here, though they are read. */
 const TAG = /^[\x21\x23-\x7e]*$/;
-const LISTED = /\s*(?:(W\/)?"([\x21\x23-\x7e\x80-\xff]*)")?\s*(,|$)/y;
+/** White space after a tag belongs to the tag: two runs of it side by side would take quadratic time on a hostile header. */
+const LISTED = /[ \t]*(?:(W\/)?"([\x21\x23-\x7e\x80-\xff]*)"[ \t]*)?(,|$)/y;
 
 /**
  * The strong entity tag of a version, for the `ETag` header: `"7"`.
