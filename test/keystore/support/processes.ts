@@ -7,10 +7,13 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { onTestFinished } from 'vitest';
 
+/** Calls what it is given when a test, or what else uses a thing, is over. */
+export type AtEnd = (end: () => void) => void;
+
 /** A folder that goes away with its test. */
-export const temporaryDirectory = (): string => {
+export const temporaryDirectory = (atEnd: AtEnd = onTestFinished): string => {
   const directory = mkdtempSync(join(tmpdir(), 'samekey-test-'));
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  atEnd(() => rmSync(directory, { recursive: true, force: true }));
   return directory;
 };
 
@@ -29,9 +32,9 @@ const compileCache = new URL('../../../node_modules/.cache/samekey-tests/', impo
 const fileProcess = new URL('./file-process.ts', import.meta.url).pathname;
 
 /** Starts a script on the sources; it is killed with its test at the latest. */
-export const startScript = (script: string, args: readonly string[], options: SpawnOptions = {}): Spoken => {
+export const startScript = (script: string, args: readonly string[], { atEnd = onTestFinished, ...options }: SpawnOptions & { readonly atEnd?: AtEnd } = {}): Spoken => {
   const child = spawn(process.execPath, ['--import', hooks, script, ...args], { env: { ...process.env, NODE_COMPILE_CACHE: compileCache }, ...options, stdio: ['pipe', 'pipe', 'pipe'] });
-  onTestFinished(() => void child.kill('SIGKILL'));
+  atEnd(() => void child.kill('SIGKILL'));
   const lines: string[] = [];
   let errors = '';
   child.stderr?.on('data', chunk => (errors += String(chunk)));

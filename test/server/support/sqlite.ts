@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { temporaryDirectory } from '../../keystore/support/processes.js';
+import { temporaryDirectory, type AtEnd } from '../../keystore/support/processes.js';
 import { migrate } from '../../../src/server/migrate.js';
 import type { SqlDatabase } from '../../../src/sql/database.js';
 import { fromNodeSqlite } from '../../../src/sql/node-sqlite.js';
@@ -17,8 +17,8 @@ export interface SqliteFile {
 const TIMES = ['created_at', 'settled_at', 'result_expires_at', 'expires_at', 'lease_until'];
 
 /** A file of its own, that goes away with the test, with the dedup table in it, and one for the effects of handlers. */
-export const freshSqlite = async (table = 'idempotency_keys'): Promise<SqliteFile> => {
-  const path = join(temporaryDirectory(), 'shop.db');
+export const freshSqlite = async (table = 'idempotency_keys', atEnd?: AtEnd): Promise<SqliteFile> => {
+  const path = join(temporaryDirectory(atEnd), 'shop.db');
   const sqlite = new DatabaseSync(path);
   const database = fromNodeSqlite(sqlite);
   await migrate(database, 'sqlite', { table });
