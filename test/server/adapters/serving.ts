@@ -1,6 +1,9 @@
 import { createServer, request as httpRequest, type IncomingMessage, type RequestListener, type Server } from 'node:http';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
-import { afterEach } from 'vitest';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach } from 'vitest';
 import { createDedup, type Dedup, type DedupOptions } from '../../../src/server/index.js';
 import { memoryDedupStore } from '../../../src/server/stores/memory.js';
 
@@ -57,6 +60,32 @@ export const postRaw = (url: string, headers: Record<string, string>, body = '{"
     });
     sent.on('error', reject).end(body);
   });
+
+/** The first answer, read, and its repeat. */
+export const twice = async ({ url }: { readonly url: string }): Promise<[Response, Response]> => {
+  const first = await post(url);
+  await first.clone().bytes();
+  return [first, await post(url)];
+};
+
+export const bytesOf = async (response: Response): Promise<Buffer> => Buffer.from(await response.arrayBuffer());
+
+/** Bytes that are no text. */
+export const noise = (length: number): Uint8Array<ArrayBuffer> => Uint8Array.from({ length }, (_, index) => (index * 31) % 251);
+
+let folder: string | undefined;
+
+afterAll(() => {
+  if (folder) rmSync(folder, { recursive: true, force: true });
+});
+
+/** A file that lives as long as the tests of its module. */
+export const fileOf = (name: string, content: Uint8Array | string): string => {
+  folder ??= mkdtempSync(join(tmpdir(), 'samekey-adapter-'));
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+};
 
 /** A promise and what settles it. */
 export const gate = <T = void>(): { readonly opened: Promise<T>; readonly open: (value: T) => void } => {
