@@ -1,16 +1,11 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { sql, type ExtractTablesWithRelations } from 'drizzle-orm';
-import type { MySql2Database } from 'drizzle-orm/mysql2';
-import type { NodePgDatabase, NodePgQueryResultHKT } from 'drizzle-orm/node-postgres';
-import type { PgTransaction } from 'drizzle-orm/pg-core';
-import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import { expectTypeOf } from 'expect-type';
 import type { Knex } from 'knex';
 import type { ControlledTransaction, Kysely, Transaction } from 'kysely';
 import type { Connection as MysqlConnection, Pool as MysqlPool, PoolConnection as MysqlPoolConnection } from 'mysql2/promise';
 import type { Client, Pool, PoolClient } from 'pg';
 import type { Sql, TransactionSql } from 'postgres';
-import { fromDrizzle, fromKnex, fromKysely, fromMysql2, fromNodeSqlite, fromPg, fromPostgresJs, onNodeSqlite, type SqlDatabase, type SqlExecutor } from '../../src/sql/index.js';
+import { fromKnex, fromKysely, fromMysql2, fromNodeSqlite, fromPg, fromPostgresJs, onNodeSqlite, type SqlDatabase, type SqlExecutor } from '../../src/sql/index.js';
 
 /** The handle of the driver is inferred, and a handle makes an executor that cannot begin a transaction. */
 
@@ -58,16 +53,3 @@ declare const knexTransaction: Knex.Transaction;
 
 expectTypeOf(fromKnex(knex)).toEqualTypeOf<SqlDatabase<Knex.Transaction>>();
 expectTypeOf(fromKnex(knexTransaction)).toEqualTypeOf<SqlExecutor>();
-
-type Tables = Record<string, never>;
-type Drizzled = PgTransaction<NodePgQueryResultHKT, Tables, ExtractTablesWithRelations<Tables>>;
-
-declare const drizzle: NodePgDatabase<Tables>;
-declare const drizzleOnPostgresJs: PostgresJsDatabase<Tables>;
-declare const drizzleOnMysql: MySql2Database<Tables>;
-declare const drizzleTransaction: Drizzled;
-
-expectTypeOf(fromDrizzle(drizzle, sql)).toEqualTypeOf<SqlDatabase<Drizzled>>();
-expectTypeOf(fromDrizzle(drizzleTransaction, sql)).toEqualTypeOf<SqlExecutor>();
-expectTypeOf(fromDrizzle(drizzleOnPostgresJs, sql)).toExtend<SqlDatabase>();
-expectTypeOf(fromDrizzle(drizzleOnMysql, sql)).toExtend<SqlDatabase>();

@@ -1,3 +1,4 @@
+import { expect } from 'vitest';
 import { asNumber, type SqlExecutor, type SqlResult } from '../../../src/sql/index.js';
 import { marks, type Dialect } from '../subject.js';
 
@@ -8,6 +9,13 @@ export const countItems = async (sql: SqlExecutor): Promise<number> => asNumber(
 
 /** What a promise rejects with. */
 export const failureOf = (promise: Promise<unknown>): Promise<unknown> => promise.then(() => 'it did not fail', (error: unknown) => error);
+
+/** Adds a row and fails, so that the row goes with the transaction. */
+export const addAndFail = async (database: SqlExecutor): Promise<never> => {
+  await addItem(database, 'postgres', 'a');
+  expect(await countItems(database)).toBe(1);
+  throw new Error('undo');
+};
 
 /** A promise and what settles it. */
 export const gate = (): { readonly passed: Promise<void>; readonly open: () => void } => {
