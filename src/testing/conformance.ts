@@ -1,7 +1,7 @@
 import { systemClock } from '../clock.js';
 import type { TestRunner } from './contract.js';
 import { facts } from './conformance/facts/index.js';
-import { numberOf, skipReason, titleOf, type Fact } from './conformance/fact.js';
+import { configFor, numberOf, skipReason, titleOf, type Fact } from './conformance/fact.js';
 import type { ConformanceResult } from './conformance/result.js';
 import { openStage } from './conformance/stage.js';
 import type { ConformanceTarget } from './conformance/target.js';
@@ -20,7 +20,7 @@ const PATIENCE_MS = 20_000;
 const runFact = async (fact: Fact, target: ConformanceTarget): Promise<void> => {
   const { patience = PATIENCE_MS } = target;
   const over = new AbortController();
-  const stage = await openStage(target, fact.config ?? {}, over.signal);
+  const stage = await openStage(target, configFor(fact, target), over.signal);
   const late = systemClock.sleep(patience, over.signal).then(() => {
     throw new Error(`It was not settled after ${patience} ms: the server gave no answer, or never came to where the case waits for it.`);
   });

@@ -23,7 +23,7 @@ export interface OutgoingLike {
   end(chunk?: Uint8Array): unknown;
   destroy(error?: Error): unknown;
   /** Express's way to answer, which some layers watch instead of `end`. */
-  send?(body: Uint8Array): unknown;
+  send?(body?: string | Uint8Array): unknown;
 }
 
 export type NodeScenarioListener = (incoming: IncomingLike, outgoing: OutgoingLike, next?: (error?: unknown) => void) => Promise<void>;
@@ -72,17 +72,26 @@ const sendHead = (response: Response, outgoing: OutgoingLike): void => {
   if (cookies.length > 0) outgoing.setHeader('set-cookie', cookies);
 };
 
-const sendWhole = (bytes: Uint8Array, outgoing: OutgoingLike): void => {
-  if (outgoing.send && bytes.length > 0) outgoing.send(bytes);
-  else if (bytes.length > 0) outgoing.end(bytes);
-  else outgoing.end();
+/** What a route of Express would give to `send`: text where it is text, so that layers which keep text see some. */
+const asSent = (bytes: Uint8Array<ArrayBuffer>, type: string): string | Uint8Array => {
+  if (!/^text\/|json/.test(type)) return bytes;
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return bytes;
+  }
+};
+
+const sendWhole = (bytes: Uint8Array<ArrayBuffer> | undefined, type: string, outgoing: OutgoingLike): void => {
+  if (outgoing.send) outgoing.send(bytes && asSent(bytes, type));
+  else outgoing.end(bytes);
 };
 
 const send = async (response: Response, incoming: IncomingLike, outgoing: OutgoingLike): Promise<void> => {
   sendHead(response, outgoing);
-  if (response.body === null || incoming.method === 'HEAD') outgoing.end();
-  else if (response.headers.has(STREAM_HEADER)) await stream(response.body, outgoing);
-  else sendWhole(new Uint8Array(await response.arrayBuffer()), outgoing);
+  if (response.body !== null && response.headers.has(STREAM_HEADER)) return stream(response.body, outgoing);
+  const hasBody = response.body !== null && incoming.method !== 'HEAD';
+  return sendWhole(hasBody ? new Uint8Array(await response.arrayBuffer()) : undefined, response.headers.get('content-type') ?? '', outgoing);
 };
 
 /**

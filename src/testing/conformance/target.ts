@@ -84,6 +84,10 @@ export type Ability =
   | 'tx'
   /** Handlers see a signal that aborts when their key is lost. */
   | 'signal'
+  /** Its words say by which header it marks replays. */
+  | 'replay marker'
+  /** Its words say that duplicates of a run in progress are refused. */
+  | 'refuses duplicates'
   /** It is a mock, in the process of the test. */
   | 'mock';
 
@@ -182,6 +186,7 @@ export interface Subject {
 /** What is known of a target before it is started. */
 export interface Traits {
   readonly name: string;
+  /** Its own words, as documented. Facts about the words of dedup.md are then not tried. @default those of dedup.md */
   readonly words?: Partial<Words> | undefined;
   readonly abilities?: readonly Ability[] | undefined;
   /** Why it cannot do something; otherwise the reason names the missing ability only. */

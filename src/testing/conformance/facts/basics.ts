@@ -89,6 +89,7 @@ export const basics: readonly Fact[] = [
   {
     id: '3a',
     name: 'the first answer is not marked as a replay',
+    needs: ['replay marker'],
     async run(stage) {
       const [first, again] = await sendTwice(stage.scenario());
       ensure(isMarked(again, stage), 'replays are marked, so that first answers can be told from them');

@@ -57,7 +57,7 @@ export const crashes: readonly Fact[] = [
     id: '34a',
     name: 'a worker that died before its effect is followed by exactly one run, after its lease, or at once where there is none',
     needs: ['crash', 'second server', 'time'],
-    config: { effects: 'marked' },
+    prefers: { effects: 'marked' },
     run: stage => runsOnceMore(stage, { effect: 'last', announce: true }),
   },
   {

@@ -37,7 +37,7 @@ export const takeovers: readonly Fact[] = [
     id: '36a',
     name: 'a slow worker that lost its key changes nothing: the answer stays that of the run that took over',
     needs: ['cut off', 'second server', 'time'],
-    config: MAY_REPEAT,
+    prefers: MAY_REPEAT,
     async run(stage) {
       const { charge, repeat, won, end } = await takeOver(stage, { status: 202 });
       await end();
@@ -49,7 +49,7 @@ export const takeovers: readonly Fact[] = [
     id: '36b',
     name: 'and its client gets the answer of the record, or is told to come back',
     needs: ['cut off', 'second server', 'time'],
-    config: MAY_REPEAT,
+    prefers: MAY_REPEAT,
     async run(stage) {
       const { won, end } = await takeOver(stage, { status: 202 });
       const late = await end();
@@ -62,7 +62,7 @@ export const takeovers: readonly Fact[] = [
     id: '37a',
     name: 'a slow worker that fails after it lost its key does not free it',
     needs: ['cut off', 'second server', 'time'],
-    config: MAY_REPEAT,
+    prefers: MAY_REPEAT,
     async run(stage) {
       const { charge, repeat, won, end } = await takeOver(stage, { throws: 'error' });
       await end();
@@ -74,7 +74,7 @@ export const takeovers: readonly Fact[] = [
     id: '38a',
     name: 'the rows of a slow worker that lost its key are rolled back',
     needs: ['cut off', 'second server', 'time', 'transactions'],
-    config: MAY_REPEAT,
+    prefers: MAY_REPEAT,
     async run(stage) {
       const { charge, repeat, won, end } = await takeOver(stage, { status: 202 });
       await end();
@@ -102,7 +102,7 @@ export const takeovers: readonly Fact[] = [
     id: '40a',
     name: 'a handler that works for three leases keeps its key all the time',
     needs: ['time'],
-    config: MAY_REPEAT,
+    prefers: MAY_REPEAT,
     async run(stage) {
       const charge = stage.scenario({ hold: true }, {});
       const { answer: running } = await startHeld(charge);
@@ -118,7 +118,7 @@ export const takeovers: readonly Fact[] = [
     id: '40b',
     name: 'a worker that lost its key is told by its signal, and may begin no effect',
     needs: ['cut off', 'second server', 'time', 'signal', 'announce'],
-    config: MAY_REPEAT,
+    prefers: MAY_REPEAT,
     async run(stage) {
       const { charge, end } = await takeOver(stage, { effect: 'last', announce: true });
       await stage.server.reconnect?.();
