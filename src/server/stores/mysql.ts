@@ -1,5 +1,6 @@
 import type { Isolation, SqlDatabase, SqlExecutor } from '../../sql/database.js';
-import { join, raw, sql } from '../../sql/statement.js';
+import { raw, sql, type Statement } from '../../sql/statement.js';
+import type { RecordRef } from '../record.js';
 import type { DedupStore } from '../store.js';
 import type { Dialect } from './sql/dialect.js';
 import { insertInto } from './sql/insert.js';
@@ -27,11 +28,18 @@ export interface MysqlDedupStoreOptions {
   readonly control?: SqlExecutor | undefined;
 }
 
-/** A list of refs is a text of its own for each length, and servers keep a limited number of prepared texts: few lengths, then. */
-const padded = <T>(list: readonly T[]): T[] => {
-  const length = 2 ** Math.ceil(Math.log2(list.length));
-  return Array.from({ length }, (_, at) => list[Math.min(at, list.length - 1)] as T);
+const hex = (text: string): string => Array.from(new TextEncoder().encode(text), byte => byte.toString(16).padStart(2, '0')).join('');
+
+/** Refs as one value: a list of placeholders would be another prepared text for each length, of which servers keep a limited number. */
+const due = (refs: readonly RecordRef[]): Statement => {
+  const keys = JSON.stringify(refs.map(({ scope, key }) => [hex(scope), hex(key)]));
+  return sql`JSON_TABLE(${keys}, '$[*]' COLUMNS (scope_hex VARCHAR(4096) PATH '$[0]', key_hex VARCHAR(2000) PATH '$[1]')) AS due`;
 };
+
+/** From the refs to the rows, whatever the optimizer thinks of it: it would read a small table whole, and wait for each row that a run has locked. */
+const joinDue = (table: Statement, refs: readonly RecordRef[]): Statement => sql`${due(refs)} STRAIGHT_JOIN ${table} AS k FORCE INDEX (PRIMARY)`;
+
+const IS_DUE = raw('k.scope = UNHEX(due.scope_hex) AND k.id_key = UNHEX(due.key_hex)');
 
 const microseconds = (ms: number): number => Math.round(ms * 1000);
 
@@ -48,7 +56,8 @@ const dialect: Dialect = {
   insert: insertInto,
   duplicate: new Set(['ER_DUP_ENTRY', 'ER_LOCK_WAIT_TIMEOUT']),
   note: (table, row) => sql`${insertInto(table, row)} ON DUPLICATE KEY UPDATE fence = GREATEST(fence, VALUES(fence)), started_at = VALUES(started_at)`,
-  among: refs => sql`(scope, id_key) IN (${join(padded(refs).map(({ scope, key }) => sql`(${scope}, ${key})`))})`,
+  updateRows: (table, changes, refs) => sql`UPDATE ${joinDue(table, refs)} SET ${changes} WHERE ${IS_DUE}`,
+  deleteRows: (table, refs) => sql`DELETE FROM k USING ${joinDue(table, refs)} WHERE ${IS_DUE}`,
   skipLocked: raw('FOR UPDATE SKIP LOCKED'),
   // MySQL reads this as a comment: it has no such thing, and waits.
   noWait: raw('/*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */ '),

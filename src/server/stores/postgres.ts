@@ -1,5 +1,6 @@
 import type { Isolation, SqlDatabase, SqlExecutor } from '../../sql/database.js';
-import { join, raw, sql } from '../../sql/statement.js';
+import { join, raw, sql, type Statement } from '../../sql/statement.js';
+import type { RecordRef } from '../record.js';
 import type { DedupStore } from '../store.js';
 import type { Dialect } from './sql/dialect.js';
 import type { SqlMode } from './sql/mode.js';
@@ -28,6 +29,8 @@ export interface PostgresDedupStoreOptions {
 
 const now = raw('floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint');
 
+const among = (refs: readonly RecordRef[]): Statement => sql`(scope, id_key) IN (${join(refs.map(({ scope, key }) => sql`(${scope}, ${key})`))})`;
+
 const dialect: Dialect = {
   placeholders: 'numbered',
   quote: '"',
@@ -41,7 +44,8 @@ const dialect: Dialect = {
   duplicate: new Set(),
   note: (table, row) =>
     sql`${insertInto(sql`${table} AS noted`, row)} ON CONFLICT (scope, id_key) DO UPDATE SET fence = greatest(noted.fence, excluded.fence), started_at = excluded.started_at`,
-  among: refs => sql`(scope, id_key) IN (${join(refs.map(({ scope, key }) => sql`(${scope}, ${key})`))})`,
+  updateRows: (table, changes, refs) => sql`UPDATE ${table} SET ${changes} WHERE ${among(refs)}`,
+  deleteRows: (table, refs) => sql`DELETE FROM ${table} WHERE ${among(refs)}`,
   skipLocked: raw('FOR UPDATE OF k SKIP LOCKED'),
   noWait: undefined,
   readsLock: false,

@@ -2,6 +2,7 @@ import type { Clock } from '../../clock.js';
 import { StoreUnavailableError } from '../../errors.js';
 import type { SqlDatabase } from '../../sql/database.js';
 import { join, raw, sql, type Statement } from '../../sql/statement.js';
+import type { RecordRef } from '../record.js';
 import type { DedupStore } from '../store.js';
 import type { Dialect } from './sql/dialect.js';
 import { insertInto } from './sql/insert.js';
@@ -18,6 +19,8 @@ export interface SqliteDedupStoreOptions {
 /** SQLite keeps ms within; as a fraction of seconds they are not exact. */
 const MACHINE_TIME = raw("CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER)");
 
+const among = (refs: readonly RecordRef[]): Statement => sql`(scope, id_key) IN (VALUES ${join(refs.map(({ scope, key }) => sql`(${scope}, ${key})`))})`;
+
 const dialectOn = (now: () => Statement): Dialect => ({
   placeholders: 'positional',
   quote: '"',
@@ -31,7 +34,8 @@ const dialectOn = (now: () => Statement): Dialect => ({
   insert: (table, row) => sql`${insertInto(table, row)} ON CONFLICT (scope, id_key) DO NOTHING`,
   duplicate: new Set(),
   note: (table, row) => sql`${insertInto(table, row)} ON CONFLICT (scope, id_key) DO UPDATE SET fence = max(fence, excluded.fence), started_at = excluded.started_at`,
-  among: refs => sql`(scope, id_key) IN (VALUES ${join(refs.map(({ scope, key }) => sql`(${scope}, ${key})`))})`,
+  updateRows: (table, changes, refs) => sql`UPDATE ${table} SET ${changes} WHERE ${among(refs)}`,
+  deleteRows: (table, refs) => sql`DELETE FROM ${table} WHERE ${among(refs)}`,
   skipLocked: raw(''),
   noWait: undefined,
   readsLock: false,

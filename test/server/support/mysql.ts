@@ -31,8 +31,9 @@ export const ageMysql = async (pool: Pool, ms: number, table = 'idempotency_keys
   const lease = `lease_until = IF(lease_until > '1970-01-01', lease_until - INTERVAL ${microseconds} MICROSECOND, lease_until)`;
   await fromMysql2(pool).transaction(async (_sql, connection) => {
     const [rows] = await connection.query<never[]>(`SELECT scope, id_key FROM ${table} FOR UPDATE SKIP LOCKED`);
+    // A small table would be read whole, and the locked rows with it.
     const free = rows.map(({ scope, id_key }) => [scope, id_key]);
-    if (free.length > 0) await connection.query(`UPDATE ${table} SET ${[...TIMES.map(back), lease].join(', ')} WHERE (scope, id_key) IN (?)`, [free]);
+    if (free.length > 0) await connection.query(`UPDATE ${table} FORCE INDEX (PRIMARY) SET ${[...TIMES.map(back), lease].join(', ')} WHERE (scope, id_key) IN (?)`, [[...free, ...free]]);
   });
 };
 

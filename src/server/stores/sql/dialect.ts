@@ -34,8 +34,9 @@ export interface Dialect {
   readonly duplicate: ReadonlySet<unknown>;
   /** Inserts a row of (scope, id_key, fence, started_at), or raises its fence: a note that comes late must not hide a newer one. */
   note(table: Statement, row: Assignments): Statement;
-  /** The condition that a row is one of these. */
-  among(refs: readonly RecordRef[]): Statement;
+  /** Changes these rows, and comes past no others on the way to them: they may be locked. */
+  updateRows(table: Statement, changes: Statement, refs: readonly RecordRef[]): Statement;
+  deleteRows(table: Statement, refs: readonly RecordRef[]): Statement;
   /** After a SELECT: locks its rows, and skips those that are locked. Empty where a transaction locks everything anyway. */
   readonly skipLocked: Statement;
   /**

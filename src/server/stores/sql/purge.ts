@@ -29,16 +29,15 @@ const dueConditions = ({ dialect: { past, later } }: Table, dropIndeterminateAft
 type Apply = (table: Table, on: SqlExecutor, refs: readonly RecordRef[]) => Promise<unknown>;
 
 const update = (columns: (table: Table) => Statement): Apply => (table, on, refs) =>
-  table.run(on, sql`UPDATE ${table.names.keys} SET ${columns(table)}, revision = revision + 1 WHERE ${table.dialect.among(refs)}`);
+  table.run(on, table.dialect.updateRows(table.names.keys, sql`${columns(table)}, revision = revision + 1`, refs));
 
 const FORGOTTEN =
   "request_hash = CASE WHEN status = 'in_progress' THEN request_hash END, response_code = NULL, response_headers = NULL, response_body = NULL, body_omitted = NULL, result_expires_at = NULL";
 
 /** What is done to the rows of which `tidyRecord` says so. */
 const APPLY: { readonly [Kind in keyof Counts]: Apply } = {
-  async deleted(table, on, refs) {
-    await table.run(on, sql`DELETE FROM ${table.names.keys} WHERE ${table.dialect.among(refs)}`);
-    await table.run(on, sql`DELETE FROM ${table.names.effects} WHERE ${table.dialect.among(refs)}`);
+  async deleted({ run, names, dialect }, on, refs) {
+    for (const table of [names.keys, names.effects]) await run(on, dialect.deleteRows(table, refs));
   },
   'body-dropped': update(() => raw("response_headers = '[]', response_body = NULL, body_omitted = 'expired'")),
   // First what depends on the old status: MySQL assigns one after the other. A row that ended tells of an earlier run than the one in doubt.
