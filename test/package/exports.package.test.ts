@@ -79,9 +79,26 @@ describe('the packed tarball', () => {
   });
 
   test('contains the build and its papers only', () => {
-    const foreign = consumer.files.filter(path => !/^(?:dist\/.+\.(?:js|d\.ts|js\.map)|package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(path));
+    const foreign = consumer.files.filter(path => !/^(?:dist\/.+\.(?:js|d\.ts|js\.map)|schema\/\w+\.sql|package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(path));
     expect(foreign).toEqual([]);
     expect(consumer.files).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'CHANGELOG.md']));
+  });
+
+  test('gives the schema of every SQL store, and makes its tables', () => {
+    const script = `
+      import { DatabaseSync } from 'node:sqlite';
+      import { migrate, schemaOf } from 'samekey/server/migrate';
+      import { fromNodeSqlite } from 'samekey/sql';
+      const sqlite = new DatabaseSync(':memory:');
+      await migrate(fromNodeSqlite(sqlite), 'sqlite');
+      const tables = sqlite.prepare("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").all().map(({ name }) => name);
+      const schemas = await Promise.all(['postgres', 'mysql', 'sqlite'].map(dialect => schemaOf(dialect, { table: 'shop_keys' })));
+      console.log(JSON.stringify({ tables, named: schemas.map(text => text.includes('CREATE TABLE IF NOT EXISTS shop_keys')) }));
+    `;
+    const { status, output } = run(consumer.folder, ['--disable-warning=ExperimentalWarning', '--input-type=module', '--eval', script]);
+    expect({ status, output: output.trim() }).toEqual({
+      status: 0, output: JSON.stringify({ tables: ['idempotency_keys', 'idempotency_keys_effects'], named: [true, true, true] }),
+    });
   });
 
   test('brings the sources that its maps speak of, inside the maps', () => {

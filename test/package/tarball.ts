@@ -52,7 +52,7 @@ export const installPacked = (packages: readonly string[]): Consumer => {
 };
 
 /** What `npm pack` needs of a fresh clone: no build is there yet. */
-const CLONED = ['package.json', 'tsconfig.json', 'tsconfig.build.json', 'src', 'README.md', 'CHANGELOG.md', 'LICENSE'];
+const CLONED = ['package.json', 'tsconfig.json', 'tsconfig.build.json', 'src', 'schema', 'README.md', 'CHANGELOG.md', 'LICENSE'];
 
 /** Paths in the tarball that a fresh clone packs after its `npm ci`, scripts and all. */
 export const packClone = (): string[] => {
