@@ -1,4 +1,4 @@
-import { RetryableError } from '../errors.js';
+import { NoTransactionError, RetryableError } from '../errors.js';
 import type { HandleOptions, HandlerContext } from '../handler.js';
 import type { Dedup } from '../http.js';
 
@@ -27,7 +27,7 @@ const again = (): RetryableError =>
   new RetryableError('The transaction was rolled back, and a handler behind middleware cannot be run again for the same request. Nothing was done; the client may repeat it under the same key.');
 
 const noTransaction = (): Promise<never> =>
-  Promise.reject(new Error('This request is not protected by a key, so no transaction records its answer. Open one on your database.'));
+  Promise.reject(new NoTransactionError('A request that changes nothing goes past the adapter untouched, so no transaction is committed with its answer. Open one on your database.'));
 
 /**
  * Asks the engine whether the handler may run, where the handler is not a function to call but what comes next in a

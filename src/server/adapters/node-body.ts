@@ -45,6 +45,27 @@ export const borrowedBody = (incoming: IncomingMessage): ReadableStream<Uint8Arr
       if (isEmpty(incoming)) controller.close();
       else stop ??= lend(incoming, controller);
     },
-    cancel: () => stop?.(),
+    cancel() {
+      stop?.();
+      // Node reads on by itself only what nobody has begun to read; until all is read the connection serves nothing else.
+      incoming.resume();
+    },
+  }, { highWaterMark: 0 });
+};
+
+/** The body as a stream that begins to read when somebody asks. What is not wanted of it is read on and dropped. */
+export const ownBody = (incoming: IncomingMessage): ReadableStream<Uint8Array> => {
+  let chunks: AsyncIterator<Uint8Array> | undefined;
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      chunks ??= incoming.iterator({ destroyOnReturn: false }) as AsyncIterator<Uint8Array>;
+      const { done, value } = await chunks.next();
+      if (done) controller.close();
+      else controller.enqueue(value);
+    },
+    async cancel() {
+      await chunks?.return?.();
+      incoming.resume();
+    },
   }, { highWaterMark: 0 });
 };

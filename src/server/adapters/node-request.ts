@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { Readable } from 'node:stream';
+import { ownBody } from './node-body.js';
 
 const BODILESS: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 
@@ -34,13 +34,21 @@ export interface RequestParts {
   readonly body?: ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer> | string | undefined;
 }
 
-/** A request of node:http as a fetch request. Rejects what makes no sense as one, such as a Host with a space in it. */
+/** The client's fault: Express asks for `status`, Fastify for `statusCode`. */
+const unreadable = (cause: unknown): Error =>
+  Object.assign(new TypeError(`The request cannot be read: ${(cause as Error).message}`, { cause }), { status: 400, statusCode: 400 });
+
+/** A request of node:http as a fetch request. Throws where it makes no sense as one, such as for a Host with a space in it. */
 export const requestFrom = (incoming: IncomingMessage, { target = incoming.url ?? '/', signal, body }: RequestParts = {}): Request => {
-  const sent = announcesBody(incoming) ? (body ?? (Readable.toWeb(incoming) as ReadableStream<Uint8Array>)) : undefined;
-  return new Request(urlOf(incoming, target), {
-    method: incoming.method ?? 'GET',
-    headers: headersOf(incoming),
-    ...(signal && { signal }),
-    ...(sent !== undefined && { body: sent, duplex: 'half' }),
-  });
+  const sent = announcesBody(incoming) ? (body ?? ownBody(incoming)) : undefined;
+  try {
+    return new Request(urlOf(incoming, target), {
+      method: incoming.method ?? 'GET',
+      headers: headersOf(incoming),
+      ...(signal && { signal }),
+      ...(sent !== undefined && { body: sent, duplex: 'half' }),
+    });
+  } catch (error) {
+    throw unreadable(error);
+  }
 };

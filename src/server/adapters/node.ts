@@ -58,6 +58,8 @@ export const toNodeListener =
       }
       try {
         await send(await handler(request), incoming, outgoing);
+        // What nobody has read of the body; the connection serves nothing else before it.
+        if (request.body && !request.body.locked) await request.body.cancel();
       } catch (error) {
         if (gone.signal.aborted) return undefined;
         onError(error);
