@@ -1,5 +1,5 @@
 import { systemClock } from '../clock.js';
-import type { TestRunner } from './contract.js';
+import { skippedName, type TestRunner } from './contract.js';
 import { facts } from './conformance/facts/index.js';
 import { configFor, numberOf, skipReason, titleOf, type Fact } from './conformance/fact.js';
 import type { ConformanceResult } from './conformance/result.js';
@@ -73,7 +73,7 @@ export const describeConformance = ({ describe, it }: TestRunner, target: Confor
     for (const fact of facts) {
       const reason = skipReason(fact, target);
       if (reason === undefined) it(titleOf(fact), () => runFact(fact, target));
-      else it.skip(`${titleOf(fact)} (${reason})`, () => runFact(fact, target));
+      else it.skip(skippedName(titleOf(fact), reason), () => runFact(fact, target));
     }
   });
 };

@@ -25,6 +25,9 @@ const reasonsOf = (cases: readonly { readonly name: string }[], skips: readonly 
   return new Map(skips.map(skip => [skip.case, skip.reason]));
 };
 
+/** The one place for a reason that every test runner has. */
+export const skippedName = (name: string, reason: string): string => `${name} (skipped: ${reason})`;
+
 /** Runs each case on a fresh subject, with any test runner. A skipped case shows its reason in its name. */
 export const describeContract = <Subject extends { dispose?(): Promise<void> | void }>(
   { describe, it }: TestRunner,
@@ -46,7 +49,7 @@ export const describeContract = <Subject extends { dispose?(): Promise<void> | v
         }
       };
       if (reason === undefined) it(one.name, run);
-      else it.skip(`${one.name} (${reason})`, run);
+      else it.skip(skippedName(one.name, reason), run);
     }
   });
 };

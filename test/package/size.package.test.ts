@@ -6,7 +6,7 @@ import { bundle, LIBRARIES, WHOLE_CLIENT } from '../../bench/bundle.js';
  * the client takes today, rounded up, so that growth is noticed; the goal of 7.5 kB is missed, and `npm run bench:size`
  * says by how much and where the bytes are.
  */
-const BUDGET = 28_600;
+const BUDGET = 28_700;
 
 test('the whole client with default profile and IndexedDB store does not grow unnoticed', async () => {
   expect((await bundle(WHOLE_CLIENT, LIBRARIES)).gzip).toBeLessThanOrEqual(BUDGET);
