@@ -127,6 +127,12 @@ interface Terms {
   readonly madeAt: number | undefined;
 }
 
+/** Asks for no encoding in the client's place: bodies are stored plain, and encoded around the handler for each client. */
+const askingForPlain = (request: Request): Request => {
+  if (request.headers.has('accept-encoding')) request.headers.set('accept-encoding', 'identity');
+  return request;
+};
+
 /** From the key on: the body is read, the engine decides, the handler gets a request of its own that no client can abort. */
 const execute = async <Tx>(pipeline: Pipeline<Tx>, request: Request, handler: AnyHandler<Tx>, owner: KeyOwner, { effects, madeAt }: Terms): Promise<Response | undefined> => {
   const { settings, engine } = pipeline;
@@ -138,7 +144,7 @@ const execute = async <Tx>(pipeline: Pipeline<Tx>, request: Request, handler: An
   const claim = { scope: recordScope(settings, owner.scope, owner.name), key: owner.key, fingerprint, effects, keyMadeAt: madeAt };
   let decision: Decision<Response | undefined>;
   try {
-    decision = await engine.run(claim, run => work(pipeline, detached(run.signal), handler, owner, run));
+    decision = await engine.run(claim, run => work(pipeline, askingForPlain(detached(run.signal)), handler, owner, run));
   } catch (error) {
     reportFailure(pipeline.settings.on, error, owner);
     return refuse(pipeline, request, owner, { code: 'handler_failed' });
