@@ -1,3 +1,4 @@
+import type { AtEnd } from '../../../keystore/support/processes.js';
 import { startWorker, type WorkerProcess } from './scene.js';
 import type { Job } from './job.js';
 
@@ -5,20 +6,23 @@ import type { Job } from './job.js';
 export interface Fleet {
   /** One of those that take requests. */
   pick(at: number): WorkerProcess;
+  /** How often handlers have begun with a key. */
+  entries(key: string): number;
   /** Kills the next one, whatever it is about, where all are there. Resolves when its successor takes requests. */
   kill(): Promise<void>;
   /** Kills all. */
   close(): Promise<void>;
 }
 
-export const startFleet = async (job: Job, size: number): Promise<Fleet> => {
-  const workers = Array.from({ length: size }, () => startWorker(job));
+export const startFleet = async ({ atEnd, ...job }: Job & { readonly atEnd?: AtEnd }, size: number): Promise<Fleet> => {
+  const workers = Array.from({ length: size }, () => startWorker(job, atEnd));
   await Promise.all(workers.map(({ ready }) => ready));
   return {
     pick: at => workers[at % workers.length] as WorkerProcess,
+    entries: key => workers.reduce((sum, worker) => sum + worker.entries(key), 0),
     async kill() {
       const victim = workers.shift();
-      const heir = startWorker(job);
+      const heir = startWorker(job, atEnd);
       await Promise.all([victim?.kill(), heir.ready]);
       workers.push(heir);
     },

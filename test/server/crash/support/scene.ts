@@ -10,6 +10,8 @@ export interface WorkerProcess {
   send(endpoint: Endpoint, key: string): Promise<Response>;
   /** Sends a request that stands still at a step. Resolves when it does. */
   park(endpoint: Endpoint, key: string, step: Step): Promise<void>;
+  /** How often the handler has begun with a key. */
+  entries(key: string): number;
   /** Ends it as the kernel does when memory is out: it learns nothing of it. */
   kill(): Promise<void>;
 }
@@ -35,6 +37,7 @@ export const startWorker = (job: Job, atEnd?: AtEnd): WorkerProcess => {
       const answer = post(process, endpoint, { 'idempotency-key': key, [STOP_HEADER]: step }).then(passed, () => parked);
       await Promise.race([parked, answer]);
     },
+    entries: key => process.lines.filter(line => line === `entered ${key}`).length,
     async kill() {
       process.child.kill('SIGKILL');
       await process.ended;

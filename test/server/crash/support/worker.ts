@@ -8,8 +8,8 @@ import { openCharging, type Charging } from './charging.js';
 import { STOP_HEADER, type Endpoint, type Job, type Step } from './job.js';
 
 /**
- * A server process: node worker.ts <job as JSON>. It says `listening <port>`, and `at <step> <path> <key>` where a request
- * stands still until the process is killed.
+ * A server process: node worker.ts <job as JSON>. It says `listening <port>`, `entered <key>` whenever a handler begins, and
+ * `at <step> <path> <key>` where a request stands still until the process is killed.
  */
 const { database, lease } = JSON.parse(process.argv[2] ?? '') as Job;
 
@@ -68,6 +68,7 @@ const haltingStore = <Tx>(store: DedupStore<Tx>): DedupStore<Tx> => {
 const charged = (id: number): Response => Response.json({ id }, { status: 201 });
 
 const within = ({ within: charge }: Charging<unknown>): Handler<Response> => async (_request, context) => {
+  say(`entered ${context.key}`);
   await halt('after-claim');
   const id = await charge(context);
   await halt('after-effect');
@@ -75,6 +76,7 @@ const within = ({ within: charge }: Charging<unknown>): Handler<Response> => asy
 };
 
 const elsewhere = ({ elsewhere: charge }: Charging<unknown>): Handler<Response> => async (_request, context) => {
+  say(`entered ${context.key}`);
   await halt('after-claim');
   await context.effectStarted();
   const id = await charge(context);
