@@ -15,6 +15,17 @@ const PACKAGE_TESTS = 'test/**/*.package.test.ts';
 /** For a process or a browser that starts on a busy machine; no test is meant to take as long, this only ends what hangs. */
 const HANG_MS = 30_000;
 
+/** Run once more, on the newest PostgreSQL. */
+const POSTGRES_TESTS = ['test/server/postgres*.test.ts', 'test/sql/{pg,postgres-js}.test.ts'];
+
+const IN_NODE = {
+  environment: 'node',
+  testTimeout: HANG_MS,
+  hookTimeout: HANG_MS,
+  // So that threads which the code under test starts can run its sources.
+  execArgv: ['--import', new URL('./tools/resolve-ts.ts', import.meta.url).href],
+};
+
 const tallyFile = process.env['SAMEKEY_TALLY'];
 
 export default defineConfig({
@@ -24,15 +35,15 @@ export default defineConfig({
     projects: [
       {
         test: {
+          ...IN_NODE,
           name: 'node',
-          environment: 'node',
-          testTimeout: HANG_MS,
-          hookTimeout: HANG_MS,
           include: ['test/**/*.test.ts'],
           exclude: [BROWSER_TESTS, E2E_TESTS, PACKAGE_TESTS],
-          // So that threads which the code under test starts can run its sources.
-          execArgv: ['--import', new URL('./tools/resolve-ts.ts', import.meta.url).href],
+          globalSetup: ['test/support/services/some-postgres.ts'],
         },
+      },
+      {
+        test: { ...IN_NODE, name: 'postgres-18', include: POSTGRES_TESTS, globalSetup: ['test/support/services/newest-postgres.ts'] },
       },
       {
         plugins: [msw({ mode: 'worker-only' })],

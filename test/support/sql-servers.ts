@@ -17,6 +17,10 @@ export interface TestDatabase extends Place {
   drop(): Promise<void>;
 }
 
+/** Where servers are that nobody has named otherwise. */
+export const POSTGRES_URL = 'postgres://postgres:postgres@127.0.0.1:5432/postgres';
+const MYSQL_URL = 'mysql://root:@127.0.0.1:3306/mysql';
+
 const freshName = (): string => `samekey_${newKey().replaceAll('-', '')}`;
 
 /** From a URL in the environment, so that other servers than the machine's can be tested. */
@@ -36,7 +40,7 @@ const onPostgres = async (place: Place, statement: string): Promise<void> => {
 };
 
 export const createPostgresDatabase = async (): Promise<TestDatabase> => {
-  const server = placeOf('SAMEKEY_POSTGRES', 'postgres://postgres:postgres@127.0.0.1:5432/postgres');
+  const server = placeOf('SAMEKEY_POSTGRES', POSTGRES_URL);
   const database = freshName();
   await onPostgres(server, `CREATE DATABASE ${database}`);
   return { ...server, database, drop: () => onPostgres(server, `DROP DATABASE ${database}`) };
@@ -52,7 +56,7 @@ const onMysql = async (place: Place, statement: string): Promise<void> => {
 };
 
 export const createMysqlDatabase = async (): Promise<TestDatabase> => {
-  const server = placeOf('SAMEKEY_MYSQL', 'mysql://root:@127.0.0.1:3306/mysql');
+  const server = placeOf('SAMEKEY_MYSQL', MYSQL_URL);
   const database = freshName();
   await onMysql(server, `CREATE DATABASE ${database} CHARACTER SET utf8mb4`);
   return { ...server, database, drop: () => onMysql(server, `DROP DATABASE ${database}`) };
