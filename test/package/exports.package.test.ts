@@ -38,6 +38,9 @@ const readme = (): string => readFileSync(join(ROOT, 'README.md'), 'utf8');
 /** What an app has beside samekey that tests with the mock, as the README shows. */
 const TEST_RUNNER = 'vitest';
 
+/** What the apps of the README serve with. */
+const FRAMEWORKS = ['express', '@types/express', 'fastify', 'hono'];
+
 const readmeSnippets = (): string[] =>
   [...readme().matchAll(/^```ts\n(.*?)^```/gms)].map(([, code]) => code!);
 
@@ -69,7 +72,7 @@ describe('the packed tarball', () => {
     const bare = installPacked(Object.keys(dependencies));
     importedWithoutPeers = importAll(bare.folder);
     bare.remove();
-    consumer = installPacked([...Object.keys(dependencies), ...Object.keys(peerDependencies), TEST_RUNNER]);
+    consumer = installPacked([...Object.keys(dependencies), ...Object.keys(peerDependencies), TEST_RUNNER, ...FRAMEWORKS]);
     imported = importAll(consumer.folder);
   });
   afterAll(() => consumer.remove());

@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const ROOT: string = fileURLToPath(new URL('../..', import.meta.url));
@@ -43,7 +43,10 @@ export const installPacked = (packages: readonly string[]): Consumer => {
   const modules = join(folder, 'node_modules');
   mkdirSync(join(modules, 'samekey'), { recursive: true });
   execFileSync('tar', ['-xzf', join(folder, packed.filename), '-C', join(modules, 'samekey'), '--strip-components=1']);
-  for (const name of packages) symlinkSync(join(ROOT, 'node_modules', name), join(modules, name), 'junction');
+  for (const name of packages) {
+    mkdirSync(dirname(join(modules, name)), { recursive: true });
+    symlinkSync(join(ROOT, 'node_modules', name), join(modules, name), 'junction');
+  }
   return {
     folder,
     files: packed.files.map(({ path }) => path),
