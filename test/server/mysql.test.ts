@@ -3,6 +3,7 @@ import { mysqlDedupStore } from '../../src/server/stores/mysql.js';
 import { describeConformance } from '../../src/testing/conformance.js';
 import { describeDedupStore } from '../../src/testing/index.js';
 import { bePatient } from '../support/patience.js';
+import { describeStoreModel } from './model/suite.js';
 import { agingClock } from './support/aging-clock.js';
 import { freshMysql, mysqlLedger, mysqlWorker, type MysqlDatabase } from './support/mysql.js';
 import { dedupTarget, WITHOUT_LEASE, type StoreStage } from './support/targets.js';
@@ -23,6 +24,8 @@ for (const mode of ['tx', 'lease'] as const) {
     store: mysqlDedupStore(db.database, { mode }), pass: db.pass, drift: DRIFT_MS, dispose: db.clear,
   }));
 }
+
+describeStoreModel('mysql', () => ({ store: mysqlDedupStore(db.database, { mode: 'lease' }), pass: db.pass, drift: DRIFT_MS, dispose: db.clear }), { stories: 20 });
 
 const stageOf = (mode: 'tx' | 'lease'): StoreStage => ({
   store: mysqlDedupStore(db.database, { mode }), clock: agingClock(db.pass), drift: DRIFT_MS, dispose: db.clear,

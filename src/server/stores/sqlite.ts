@@ -61,7 +61,9 @@ const noJournal = (wanted: string, version: string, found: string, cause?: unkno
 
 /** A journal in which nothing that was acknowledged gets lost, and many can read while one writes where that is safe. */
 const setJournal = async (database: SqlDatabase): Promise<void> => {
-  const version = String((await database.query('SELECT sqlite_version() AS version')).rows[0]?.['version']);
+  // It reads from the file, because a connection that has not does not know how the file is really kept.
+  const { rows } = await database.query('SELECT sqlite_version() AS version, count(*) AS objects FROM sqlite_schema');
+  const version = String(rows[0]?.['version']);
   const wanted = canShareWal(version) ? 'wal' : 'delete';
   const set = async (): Promise<string> => String((await database.query(`PRAGMA journal_mode = ${wanted}`)).rows[0]?.['journal_mode']);
   const found = await set().catch((error: unknown) => Promise.reject(noJournal(wanted, version, 'another one', error)));
