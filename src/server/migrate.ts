@@ -17,12 +17,20 @@ const MIGRATION_LOCK = 7_264_893_105_771_201n;
 
 const withoutSchema = (name: string): string => name.slice(name.indexOf('.') + 1);
 
+/** As the stores write it: a name of one's own may have capitals in it, or be a word of SQL. */
+const quoted = (name: string, dialect: SchemaDialect): string => {
+  const quote = dialect === 'mysql' ? '`' : '"';
+  return name.split('.').map(part => quote + part + quote).join('.');
+};
+
 /** The schema of the dedup table as SQL, from the files that the package ships in `schema/`. */
 export const schemaOf = async (dialect: SchemaDialect, { table = TABLE }: MigrateOptions = {}): Promise<string> => {
   if (!NAME.test(table)) throw new TypeError(`"${table}" is not a name for a table. Use letters, digits and _, as in ${TABLE} or shop.${TABLE}.`);
   const text = await readFile(new URL(`../../schema/${dialect}.sql`, import.meta.url), 'utf8');
+  if (table === TABLE) return text;
   // The name of an index belongs to the schema of its table and cannot be written with it.
-  return text.replaceAll(/(INDEX IF NOT EXISTS )?\bidempotency_keys/g, (_match, index?: string) => (index === undefined ? table : index + withoutSchema(table)));
+  return text.replaceAll(/(INDEX IF NOT EXISTS )?\bidempotency_keys(\w*)/g, (_match, index: string | undefined, suffix: string) =>
+    index === undefined ? quoted(table + suffix, dialect) : index + quoted(withoutSchema(table) + suffix, dialect));
 };
 
 const statementsOf = (text: string): string[] =>
@@ -36,9 +44,18 @@ const runAll = async (on: SqlExecutor, statements: readonly string[]): Promise<v
   for (const statement of statements) await on.query(statement);
 };
 
+const MADE = /^CREATE (?:TABLE|INDEX) IF NOT EXISTS (\S+)(?: ON (?:(\S+)\.)?)?/;
+
+/** Whether PostgreSQL has what a statement makes. IF NOT EXISTS locks the table before it looks, and all claims wait behind a lock that waits. */
+const isThere = async (on: SqlExecutor, statement: string): Promise<boolean> => {
+  const [, name, schema] = MADE.exec(statement) ?? [];
+  const { rows } = await on.query('SELECT to_regclass($1) IS NOT NULL AS there', [schema === undefined ? `${name}` : `${schema}.${name}`]);
+  return rows[0]?.['there'] === true;
+};
+
 /**
  * Makes the tables that a SQL dedup store needs, where they are not there. It may be called at every start, by many
- * processes at once. If your deployments have migrations of their own, take the SQL of `schemaOf` into them instead.
+ * processes at once, and while others serve. If your deployments have migrations of their own, take the SQL of `schemaOf` into them instead.
  *
  * @example await migrate(fromPg(pool), 'postgres');
  */
@@ -47,6 +64,8 @@ export const migrate = async (database: SqlDatabase, dialect: SchemaDialect, opt
   if (dialect !== 'postgres') return runAll(database, statements);
   return database.transaction(async on => {
     await on.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
-    await runAll(on, statements);
+    for (const statement of statements) {
+      if (!(await isThere(on, statement))) await on.query(statement);
+    }
   });
 };

@@ -3,7 +3,7 @@ import { fingerprint as fingerprintV1, type FingerprintInput } from '../fingerpr
 import { newKey } from '../key.js';
 import { ietf } from '../profiles/ietf.js';
 import type { Profile } from '../profiles/profile.js';
-
+import { durationOf } from './durations.js';
 import type { Effects } from './record.js';
 import type { Refusal } from './refusal.js';
 import type { Recover, RecordedAs } from './run.js';
@@ -96,10 +96,10 @@ const MIB = 1_048_576;
 // oxlint-disable-next-line no-console -- where nobody listens a failure must still not vanish
 const reportFailure: DedupEvents['failed'] = (error, { name, key }) => console.error(`A request to "${name}" failed under key "${key ?? ''}".`, error);
 
-/** Fills in the defaults. */
+/** Fills in the defaults. Throws a TypeError for durations that are none. */
 export const settingsOf = <Tx>({ store, scope, ...options }: DedupOptions<Tx>): DedupSettings<Tx> => {
   const profile = options.profile ?? ietf;
-  const retention = options.retention ?? profile.keyWindow;
+  const retention = durationOf('retention', options.retention ?? profile.keyWindow);
   return {
     store,
     scope,
@@ -111,12 +111,12 @@ export const settingsOf = <Tx>({ store, scope, ...options }: DedupOptions<Tx>): 
     strict: options.strict ?? false,
     effects: options.effects ?? 'external',
     commitOnError: options.commitOnError ?? false,
-    lease: options.lease ?? LEASE_MS,
+    lease: durationOf('lease', options.lease ?? LEASE_MS, 1),
     retention,
-    keyRetention: Math.max(options.keyRetention ?? retention, retention),
+    keyRetention: Math.max(durationOf('keyRetention', options.keyRetention ?? retention), retention),
     onExpired: options.onExpired ?? profile.expiredKey,
-    wait: options.wait ?? 0,
-    maxRetryAfter: options.maxRetryAfter ?? 5_000,
+    wait: durationOf('wait', options.wait ?? 0),
+    maxRetryAfter: durationOf('maxRetryAfter', options.maxRetryAfter ?? 5_000),
     maxRequestBytes: options.maxRequestBytes ?? 10 * MIB,
     maxAnswerBytes: options.maxAnswerBytes ?? MIB,
     mayStore: options.mayStore ?? (() => true),
