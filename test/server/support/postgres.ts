@@ -1,4 +1,4 @@
-import pg from 'pg';
+import { Pool, type PoolClient, type PoolConfig } from 'pg';
 import { migrate } from '../../../src/server/migrate.js';
 import type { HandlerContext } from '../../../src/server/index.js';
 import { postgresDedupStore, type PostgresDedupStoreOptions } from '../../../src/server/stores/postgres.js';
@@ -10,8 +10,8 @@ import type { Worker } from './targets.js';
 
 export interface PostgresDatabase {
   readonly place: Place;
-  readonly pool: pg.Pool;
-  readonly database: SqlDatabase<pg.PoolClient>;
+  readonly pool: Pool;
+  readonly database: SqlDatabase<PoolClient>;
   /** Moves all times of the dedup table into the past, which is what passing time does to them. */
   pass(ms: number): Promise<void>;
   /** Empties the dedup table, and the effects. */
@@ -22,7 +22,7 @@ export interface PostgresDatabase {
 const TIMES = ['created_at', 'settled_at', 'result_expires_at', 'expires_at'];
 
 /** Ages the rows of a dedup table; those that a transaction holds have no time that counts. */
-export const agePostgres = async (pool: pg.Pool, ms: number, table = 'idempotency_keys'): Promise<void> => {
+export const agePostgres = async (pool: Pool, ms: number, table = 'idempotency_keys'): Promise<void> => {
   const back = (column: string): string => `${column} = ${column} - $1::float8 * interval '1 millisecond'`;
   // The epoch says that there is no lease; it is no moment.
   const lease = "lease_until = CASE WHEN lease_until > to_timestamp(0) THEN lease_until - $1::float8 * interval '1 millisecond' ELSE lease_until END";
@@ -30,9 +30,9 @@ export const agePostgres = async (pool: pg.Pool, ms: number, table = 'idempotenc
 };
 
 /** A database of its own with the dedup table in it, and one for the effects of handlers. */
-export const freshPostgres = async (config: pg.PoolConfig = {}): Promise<PostgresDatabase> => {
+export const freshPostgres = async (config: PoolConfig = {}): Promise<PostgresDatabase> => {
   const { drop, ...place } = await createPostgresDatabase();
-  const pool = new pg.Pool({ ...place, max: 20, ...config });
+  const pool = new Pool({ ...place, max: 20, ...config });
   pool.on('error', () => {});
   const database = fromPg(pool);
   await migrate(database, 'postgres');
@@ -53,24 +53,25 @@ export const freshPostgres = async (config: pg.PoolConfig = {}): Promise<Postgre
 export const postgresWorker = ({ place, pool: admin }: Pick<PostgresDatabase, 'place' | 'pool'>, options: PostgresDedupStoreOptions): Worker => {
   const application = `samekey-worker-${(workers += 1)}`;
   // Each run holds a connection, and a case has 50 at once.
-  const pool = new pg.Pool({ ...place, max: 60, application_name: application });
+  const pool = new Pool({ ...place, max: 60, application_name: application });
   pool.on('error', () => {});
-  return {
-    store: postgresDedupStore(fromPg(pool), options),
-    async die() {
-      const end = 'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1';
-      // Until the server has let go of their locks.
-      while ((await admin.query(end, [application])).rowCount !== 0);
-    },
+  const die = async (): Promise<void> => {
+    // A dead process opens no connections; a run that goes on would, to look at its record.
+    void pool.end();
+    const end = 'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1';
+    // Until the server has let go of their locks.
+    while ((await admin.query(end, [application])).rowCount !== 0);
   };
+  let death: Promise<void> | undefined;
+  return { store: postgresDedupStore(fromPg(pool), options), die: () => (death ??= die()) };
 };
 
 let workers = 0;
 
 /** Effects as rows of the transaction that records the answer. */
-export const postgresLedger = (pool: pg.Pool): EffectLedger<HandlerContext> => ({
+export const postgresLedger = (pool: Pool): EffectLedger<HandlerContext> => ({
   async add(id, context) {
-    const client = (await context?.transaction()) as pg.PoolClient;
+    const client = (await context?.transaction()) as PoolClient;
     await client.query('INSERT INTO charges (label) VALUES ($1)', [id]);
   },
   async count(id) {
