@@ -29,7 +29,8 @@ export interface PostgresDedupStoreOptions {
 
 const now = raw('floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint');
 
-const among = (refs: readonly RecordRef[]): Statement => sql`(scope, id_key) IN (${join(refs.map(({ scope, key }) => sql`(${scope}, ${key})`))})`;
+// A list of values is joined by the primary key; a list of pairs would be compared with every row of a scope.
+const among = (refs: readonly RecordRef[]): Statement => sql`(scope, id_key) IN (VALUES ${join(refs.map(({ scope, key }) => sql`(${scope}, ${key})`))})`;
 
 const dialect: Dialect = {
   placeholders: 'numbered',
