@@ -11,6 +11,7 @@ import { memoryDedupStore } from '../../src/server/stores/memory.js';
 import { ORDERS_DATABASES, ordersOf, serveOrders, URL_OF_ORDERS } from '../server/conditional/orders.js';
 import { temporaryDirectory } from '../keystore/support/processes.js';
 import { manualClock } from '../support/manual-clock.js';
+import { openOrSkip } from '../support/open-for-all.js';
 import { startPaymentServer, type Fault, type PaymentServer } from '../support/payment-server.js';
 import { byDesignChecks } from './by-design-checks.js';
 import { DAY_MS, engineChecks, type Door, type Stage } from './engine-checks.js';
@@ -41,13 +42,13 @@ describe('the dedup engine behind two HTTP servers on one memory store', { timeo
 
 for (const [name, open] of SQL_STAGES) {
   describe(`the dedup engine behind two HTTP servers on ${name}`, { timeout: PATIENCE_MS }, () => {
-    test.each(engineChecks.map(check => [check.name, check] as const))('%s', async (_, check) => check.run({ ...(await open()), door: socketDoor }));
+    test.for(engineChecks.map(check => [check.name, check] as const))('%s', async ([, check], context) => check.run({ ...(await openOrSkip(context, open())), door: socketDoor }));
   });
 }
 
 describe.each(ORDERS_DATABASES)('a resource behind an HTTP server on %s', { timeout: PATIENCE_MS }, (_name, open) => {
-  test.each(byDesignChecks.map(check => [check.name, check] as const))('%s', async (_, check) => {
-    const opened = await open();
+  test.for(byDesignChecks.map(check => [check.name, check] as const))('%s', async ([, check], context) => {
+    const opened = await openOrSkip(context, open());
     onTestFinished(() => opened.close());
     const orders = ordersOf(opened);
     const door = await socketDoor(serveOrders(orders));

@@ -1,9 +1,10 @@
 import { createPool, type PoolConnection } from 'mysql2/promise';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { Handler, HandlerContext } from '../../src/server/index.js';
 import { mysqlDedupStore, type MysqlDedupStoreOptions } from '../../src/server/stores/mysql.js';
 import { fromMysql2, type SqlDatabase } from '../../src/sql/index.js';
 import { gate } from '../support/gate.js';
+import { openForAll } from '../support/open-for-all.js';
 import { bePatient } from '../support/patience.js';
 import { freshMysql, type MysqlDatabase } from './support/mysql.js';
 import { openShop, type Shop } from './transactions/shop.js';
@@ -14,11 +15,11 @@ type Tx = PoolConnection;
 type Charge = Handler<Response, Tx>;
 
 let db: MysqlDatabase;
-beforeAll(async () => {
+openForAll(async () => {
   db = await freshMysql();
   await db.pool.query('CREATE TABLE accounts (id varchar(10) PRIMARY KEY, balance int) ENGINE = InnoDB');
+  return db.drop;
 });
-afterAll(() => db.drop());
 beforeEach(async () => {
   await db.clear();
   await db.pool.query("REPLACE INTO accounts VALUES ('x', 0), ('y', 0)");
@@ -83,27 +84,31 @@ describe.each(['tx', 'lease'] as const)('a deadlock of two handlers, %s', mode =
   });
 });
 
-describe('what else ends a transaction under its handler, tx', () => {
-  it('DDL commits it: the key is in doubt, and the failure says why', async () => {
-    const shop = shopOf({});
-    const first = await shop.send(async (_request, context) => {
-      await shop.insert(context);
-      await (await context.transaction()).query('CREATE TABLE IF NOT EXISTS implicit (id int)');
-      return new Response('done', { status: 201 });
-    });
-    expect([first.status, shop.failures]).toMatchObject([500, [{ code: 'TRANSACTION_LOST', message: expect.stringContaining('keep DDL out of it') }]]);
+describe.each(['tx', 'lease'] as const)('what else ends a transaction under its handler, %s', mode => {
+  const commitHalf = async (shop: Shop<Tx>, context: HandlerContext<Tx>): Promise<void> => {
+    await shop.insert(context);
+    await (await context.transaction()).query('CREATE TABLE IF NOT EXISTS implicit (id int)');
+  };
+
+  const expectDoubt = async (shop: Shop<Tx>): Promise<void> => {
     expect(await (await shop.send(shop.charge)).json()).toMatchObject({ code: 'idempotency_indeterminate' });
     expect(await shop.charges()).toBe(1);
+  };
+
+  it('DDL commits it: the key is in doubt, and the failure says why', async () => {
+    const shop = shopOf({ mode });
+    const first = await shop.send(async (_request, context) => (await commitHalf(shop, context), new Response('done', { status: 201 })));
+    expect([first.status, shop.failures]).toMatchObject([500, [{ code: 'TRANSACTION_LOST', message: expect.stringContaining('keep DDL out of it') }]]);
+    await expectDoubt(shop);
   });
 
-  it('nor is a refusal stored over what was committed so', async () => {
-    const shop = shopOf({});
-    const first = await shop.send(async (_request, context) => {
-      await shop.insert(context);
-      await (await context.transaction()).query('CREATE TABLE IF NOT EXISTS implicit (id int)');
-      return new Response('no', { status: 402 });
-    });
-    expect([first.status, (await shop.record())?.state, (await shop.record())?.effectStarted]).toEqual([500, 'in_progress', true]);
+  it('no refusal is stored over what was committed so, nor is the key freed by a failure', async () => {
+    for (const end of [async () => new Response('no', { status: 402 }), () => Promise.reject(new TypeError('boom'))]) {
+      await db.clear();
+      const shop = shopOf({ mode });
+      await shop.send(async (_request, context) => (await commitHalf(shop, context), end()));
+      await expectDoubt(shop);
+    }
   });
 });
 

@@ -1,8 +1,9 @@
 import { createPool, type Pool, type PoolConnection } from 'mysql2/promise';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { createDedup, type Dedup, type Handler } from '../../src/server/index.js';
 import { mysqlDedupStore, type MysqlDedupStoreOptions } from '../../src/server/stores/mysql.js';
 import { fromMysql2, type SqlDatabase, type SqlExecutor } from '../../src/sql/index.js';
+import { openForAll } from '../support/open-for-all.js';
 import { bePatient } from '../support/patience.js';
 import { gate, isReplay, requestOf } from './conformance/stage.js';
 import { crowd } from './support/crowd.js';
@@ -15,10 +16,10 @@ type Charge = Handler<Response, PoolConnection>;
 const CONNECTIONS = 10;
 
 let db: MysqlDatabase;
-beforeAll(async () => {
+openForAll(async () => {
   db = await freshMysql();
+  return db.drop;
 });
-afterAll(() => db.drop());
 beforeEach(() => db.clear());
 
 interface Server {

@@ -1,11 +1,12 @@
 import type { PoolConnection } from 'mysql2/promise';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { newKey } from '../../src/key.js';
 import { createDedup } from '../../src/server/index.js';
 import { migrate } from '../../src/server/migrate.js';
 import { mysqlDedupStore, type MysqlDedupStoreOptions } from '../../src/server/stores/mysql.js';
 import { claimOf, completed, DAY, HOUR, win } from '../../src/testing/dedup/subject.js';
 import { gate } from '../support/gate.js';
+import { openForAll } from '../support/open-for-all.js';
 import { bePatient } from '../support/patience.js';
 import { requestOf } from './conformance/stage.js';
 import { freshMysql, type MysqlDatabase } from './support/mysql.js';
@@ -15,10 +16,10 @@ import { hold, openShop } from './transactions/shop.js';
 bePatient();
 
 let db: MysqlDatabase;
-beforeAll(async () => {
+openForAll(async () => {
   db = await freshMysql();
+  return db.drop;
 });
-afterAll(() => db.drop());
 beforeEach(() => db.clear());
 
 const PAST = 'UTC_TIMESTAMP(3) - INTERVAL 1 HOUR';

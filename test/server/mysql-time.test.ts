@@ -1,19 +1,20 @@
 import { createPool, type Pool, type PoolOptions } from 'mysql2/promise';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { mysqlDedupStore } from '../../src/server/stores/mysql.js';
 import { fromMysql2 } from '../../src/sql/index.js';
 import { claimOf, DAY, win } from '../../src/testing/dedup/subject.js';
 import { describeDedupStore } from '../../src/testing/index.js';
+import { openForAll } from '../support/open-for-all.js';
 import { freshMysql, type MysqlDatabase } from './support/mysql.js';
 
 /** More than any case takes on a busy machine. */
 const DRIFT_MS = 5_000;
 
 let db: MysqlDatabase;
-beforeAll(async () => {
+openForAll(async () => {
   db = await freshMysql();
+  return db.drop;
 });
-afterAll(() => db.drop());
 
 const connect = (session: string, options: PoolOptions = {}): Pool => {
   const pool = createPool({ ...db.place, connectionLimit: 4, ...options });
@@ -24,12 +25,11 @@ const connect = (session: string, options: PoolOptions = {}): Pool => {
 
 /** Skips the tests of a block where the server does not know a time zone. */
 const needZone = (zone: string): void => {
-  let isKnown: boolean;
-  beforeAll(async () => {
+  beforeEach(async context => {
     const [[row]] = await db.pool.query<never[]>("SELECT CONVERT_TZ('2026-01-01', 'UTC', ?) AS time", [zone]);
-    isKnown = (row as unknown as { time: unknown }).time !== null;
+    const isKnown = (row as unknown as { time: unknown }).time !== null;
+    context.skip(!isKnown, `the server does not know ${zone}; give it the time zones with mysql_tzinfo_to_sql`);
   });
-  beforeEach(context => context.skip(!isKnown, `the server does not know ${zone}; give it the time zones with mysql_tzinfo_to_sql`));
 };
 
 describe.each(['Asia/Tokyo', 'America/New_York', '-12:00'])('C93: in sessions with the time zone %s', zone => {

@@ -1,16 +1,17 @@
 import type { PoolConnection } from 'mysql2/promise';
-import { afterAll, beforeAll, beforeEach } from 'vitest';
+import { beforeEach } from 'vitest';
 import { mysqlDedupStore } from '../../src/server/stores/mysql.js';
+import { openForAll } from '../support/open-for-all.js';
 import { cutMysql, freshMysql, type MysqlDatabase } from './support/mysql.js';
 import { describeAnnouncements, type HoldingDatabase } from './transactions/announcements.js';
 import { describeDuplicates, describeStaleHandlers } from './transactions/duplicates.js';
 import { describeHandlerTransactions } from './transactions/handlers.js';
 
 let db: MysqlDatabase;
-beforeAll(async () => {
+openForAll(async () => {
   db = await freshMysql();
+  return db.drop;
 });
-afterAll(() => db.drop());
 beforeEach(() => db.clear());
 
 const databaseOf = (mode: 'tx' | 'lease'): HoldingDatabase<PoolConnection> => ({

@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, it } from 'vitest';
+import { describe, it } from 'vitest';
 import { mysqlDedupStore } from '../../src/server/stores/mysql.js';
 import { describeConformance } from '../../src/testing/conformance.js';
 import { describeDedupStore } from '../../src/testing/index.js';
+import { openForAll } from '../support/open-for-all.js';
 import { bePatient } from '../support/patience.js';
 import { describeStoreModel } from './model/suite.js';
 import { agingClock } from './support/aging-clock.js';
@@ -14,10 +15,10 @@ bePatient();
 const DRIFT_MS = 5_000;
 
 let db: MysqlDatabase;
-beforeAll(async () => {
+openForAll(async () => {
   db = await freshMysql();
+  return db.drop;
 });
-afterAll(() => db.drop());
 
 for (const mode of ['tx', 'lease'] as const) {
   describeDedupStore({ describe, it }, `mysql, ${mode}`, () => ({

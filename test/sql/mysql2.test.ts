@@ -1,6 +1,7 @@
 import { createPool, type Pool, type PoolConnection } from 'mysql2/promise';
 import { expect, test } from 'vitest';
 import { fromMysql2, type SqlExecutor } from '../../src/sql/index.js';
+import { openOrSkip } from '../support/open-for-all.js';
 import { createMysqlDatabase } from '../support/sql-servers.js';
 import { failureOf, gate } from './facts/items.js';
 import { mysqlSessions } from './sessions.js';
@@ -43,8 +44,8 @@ const openTable = async (): Promise<{ readonly pool: Pool; readonly close: () =>
   return { pool, close };
 };
 
-test('fromMysql2 of a connection works in the transaction that the connection is in', async () => {
-  const { pool, close } = await openTable();
+test('fromMysql2 of a connection works in the transaction that the connection is in', async context => {
+  const { pool, close } = await openOrSkip(context, openTable());
   const connection = await pool.getConnection();
   const sql = fromMysql2(connection);
   await connection.beginTransaction();
@@ -55,8 +56,8 @@ test('fromMysql2 of a connection works in the transaction that the connection is
   await close();
 });
 
-test('a transaction that a deadlock rolled back is not said to be committed, although its work swallowed that', async () => {
-  const { pool, close } = await openTable();
+test('a transaction that a deadlock rolled back is not said to be committed, although its work swallowed that', async context => {
+  const { pool, close } = await openOrSkip(context, openTable());
   const database = fromMysql2(pool);
   await database.query(`INSERT INTO item VALUES ('a', 0), ('b', 0)`);
   const held = { a: gate(), b: gate() };
@@ -75,8 +76,8 @@ test('a transaction that a deadlock rolled back is not said to be committed, alt
   await close();
 });
 
-test('a transaction that DDL has committed half way is not said to have been one', async () => {
-  const { pool, close } = await openTable();
+test('a transaction that DDL has committed half way is not said to have been one', async context => {
+  const { pool, close } = await openOrSkip(context, openTable());
   expect(await failureOf(fromMysql2(pool).transaction(sql => sql.query('CREATE TABLE another (id int)')))).toMatchObject({ sqlState: '25000' });
   await close();
 });

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, beforeEach, describe } from 'vitest';
+import { beforeEach, describe } from 'vitest';
+import { openForAll } from '../support/open-for-all.js';
 import { breakFacts } from './facts/breaks.js';
 import { statementFacts } from './facts/statements.js';
 import { transactionFacts } from './facts/transactions.js';
@@ -14,14 +15,14 @@ export interface OpenSubject<Tx> {
 export const describeSqlDatabase = <Tx>(name: string, open: () => Promise<OpenSubject<Tx>>): void => {
   describe(`${name} as a SqlDatabase`, () => {
     let opened: OpenSubject<Tx>;
-    beforeAll(async () => {
+    openForAll(async () => {
       opened = await open();
       for (const statement of TABLE[opened.subject.dialect]) await opened.subject.database.query(statement);
+      return opened.close;
     });
     beforeEach(async () => {
       await opened.subject.database.query('DELETE FROM item');
     });
-    afterAll(() => opened.close());
     describe('statements', () => statementFacts(() => opened.subject));
     describe('transactions', () => transactionFacts(() => opened.subject));
     describe('when something breaks', () => breakFacts(() => opened.subject));

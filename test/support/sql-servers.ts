@@ -21,6 +21,11 @@ export interface TestDatabase extends Place {
 export const POSTGRES_URL = 'postgres://postgres:postgres@127.0.0.1:5432/postgres';
 const MYSQL_URL = 'mysql://root:@127.0.0.1:3306/mysql';
 
+/** Says that no server is there, which tests are skipped for, with this message as their reason. */
+export class NoServerError extends Error {
+  override readonly name = 'NoServerError';
+}
+
 const freshName = (): string => `samekey_${newKey().replaceAll('-', '')}`;
 
 /** From a URL in the environment, so that other servers than the machine's can be tested. */
@@ -47,7 +52,9 @@ export const createPostgresDatabase = async (): Promise<TestDatabase> => {
 };
 
 const onMysql = async (place: Place, statement: string): Promise<void> => {
-  const connection = await createConnection({ ...place });
+  const connection = await createConnection({ ...place }).catch((error: Error) => {
+    throw new NoServerError(`no MariaDB or MySQL answers at ${place.host}:${place.port}; start one, or name another with SAMEKEY_MYSQL (${error.message})`, { cause: error });
+  });
   try {
     await connection.query(statement);
   } finally {

@@ -1,13 +1,14 @@
 import knex, { type Knex } from 'knex';
 import { createPool } from 'mysql2/promise';
 import { Pool } from 'pg';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { createDedup, type DedupStore } from '../../../src/server/index.js';
 import { mysqlDedupStore } from '../../../src/server/stores/mysql.js';
 import { postgresDedupStore } from '../../../src/server/stores/postgres.js';
 import { fromKnex } from '../../../src/sql/knex.js';
 import { fromMysql2 } from '../../../src/sql/mysql2.js';
 import { fromPg } from '../../../src/sql/pg.js';
+import { openForAll } from '../../support/open-for-all.js';
 import { bePatient } from '../../support/patience.js';
 import { requestOf } from '../conformance/stage.js';
 import { freshMysql, type MysqlDatabase } from '../support/mysql.js';
@@ -17,10 +18,11 @@ bePatient();
 
 let postgres: PostgresDatabase;
 let mysql: MysqlDatabase;
-beforeAll(async () => {
-  [postgres, mysql] = await Promise.all([freshPostgres(), freshMysql()]);
+openForAll(async () => {
+  mysql = await freshMysql();
+  postgres = await freshPostgres();
+  return () => Promise.all([postgres.drop(), mysql.drop()]);
 });
-afterAll(() => Promise.all([postgres.drop(), mysql.drop()]));
 
 interface Driver {
   readonly store: DedupStore;

@@ -1,5 +1,5 @@
 import { DatabaseSync } from 'node:sqlite';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createDedup, type DedupStore, type HandlerContext } from '../../../src/server/index.js';
 import { migrate } from '../../../src/server/migrate.js';
 import { memoryDedupStore } from '../../../src/server/stores/memory.js';
@@ -8,6 +8,7 @@ import { postgresDedupStore } from '../../../src/server/stores/postgres.js';
 import { sqliteDedupStore } from '../../../src/server/stores/sqlite.js';
 import { fromNodeSqlite } from '../../../src/sql/node-sqlite.js';
 import { gate } from '../../support/gate.js';
+import { openForAll } from '../../support/open-for-all.js';
 import { bePatient } from '../../support/patience.js';
 import { isReplay, requestOf } from '../conformance/stage.js';
 import { freshMysql, type MysqlDatabase } from '../support/mysql.js';
@@ -18,10 +19,12 @@ bePatient();
 let postgres: PostgresDatabase;
 let mysql: MysqlDatabase;
 const sqlite = fromNodeSqlite(new DatabaseSync(':memory:'));
-beforeAll(async () => {
-  [postgres, mysql] = await Promise.all([freshPostgres(), freshMysql(), migrate(sqlite, 'sqlite')]);
+openForAll(async () => {
+  mysql = await freshMysql();
+  postgres = await freshPostgres();
+  await migrate(sqlite, 'sqlite');
+  return () => Promise.all([postgres.drop(), mysql.drop()]);
 });
-afterAll(() => Promise.all([postgres.drop(), mysql.drop()]));
 
 type Work = (request: Request, context: HandlerContext) => Response | Promise<Response>;
 

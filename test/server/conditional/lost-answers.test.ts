@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { createClient, type Client } from '../../../src/client.js';
 import { memoryKeyStore } from '../../../src/keystore/memory.js';
 import { naturalKey } from '../../../src/key.js';
 import type { ClientOptions } from '../../../src/options.js';
 import { asNumber } from '../../../src/sql/index.js';
+import { openForAll } from '../../support/open-for-all.js';
 import { networkError } from '../../support/transport.js';
 import { ORDERS_DATABASES, ordersOf, serveOrders, URL_OF_ORDERS, type OrdersDatabase } from './orders.js';
 
@@ -31,10 +32,10 @@ const codeOf = (promise: PromiseLike<unknown>): Promise<unknown> => Promise.reso
 
 describe.each(ORDERS_DATABASES)('a lost answer and its repeat, on %s', (_name, open) => {
   let opened: OrdersDatabase;
-  beforeAll(async () => {
+  openForAll(async () => {
     opened = await open();
+    return opened.close;
   });
-  afterAll(() => opened.close());
   beforeEach(() => opened.database.query('DELETE FROM orders'));
 
   const rows = async (): Promise<readonly (readonly unknown[])[]> =>

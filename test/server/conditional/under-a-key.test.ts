@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { createDedup, type Dedup, type Handler } from '../../../src/server/index.js';
 import { asNumber } from '../../../src/sql/index.js';
+import { openForAll } from '../../support/open-for-all.js';
 import { ORDERS_DATABASES, ordersOf, URL_OF_ORDERS, type Orders, type OrdersDatabase } from './orders.js';
 
 /** What an operation under a key leaves: the row with its version, and the log that it may write once only. */
@@ -14,13 +15,13 @@ describe.each(ORDERS_DATABASES)('a conditional write under an idempotency key, o
   let opened: OrdersDatabase;
   let dedup: Dedup;
   let orders: Orders;
-  beforeAll(async () => {
+  openForAll(async () => {
     opened = await open();
     await opened.database.query('CREATE TABLE log (entry varchar(64))');
     dedup = createDedup({ store: await opened.openStore(), scope: () => 'acct_1', on: { failed: () => {} } });
     orders = ordersOf(opened);
+    return opened.close;
   });
-  afterAll(() => opened.close());
   beforeEach(async () => {
     for (const table of ['orders', 'log', 'idempotency_keys']) await opened.database.query(`DELETE FROM ${table}`);
   });

@@ -1,17 +1,18 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { versionedRows } from '../../../src/server/conditional/rows.js';
 import { asNumber, type SqlDatabase, type SqlExecutor } from '../../../src/sql/index.js';
 import { gate } from '../../sql/facts/items.js';
+import { openForAll } from '../../support/open-for-all.js';
 import { ORDERS_DATABASES, ordersOf, rowsOf, say as ask, URL_OF_ORDERS, versionIn, type OrdersDatabase, type Said } from './orders.js';
 
 const NEW = { status: 'new', price: 5 };
 
 describe.each(ORDERS_DATABASES)('a versioned resource and many at the same time, on %s', (_name, open) => {
   let opened: OrdersDatabase;
-  beforeAll(async () => {
+  openForAll(async () => {
     opened = await open();
+    return opened.close;
   });
-  afterAll(() => opened.close());
   beforeEach(() => opened.database.query('DELETE FROM orders'));
 
   /** Through one connection or the other, in turn, as two servers would. */

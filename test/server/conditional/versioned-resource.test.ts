@@ -1,15 +1,16 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { versionedResource } from '../../../src/server/conditional/index.js';
 import { asNumber } from '../../../src/sql/index.js';
 import { failureOf } from '../../sql/facts/items.js';
+import { openForAll } from '../../support/open-for-all.js';
 import { ORDERS_DATABASES, ordersOf, rowsOf, say as ask, URL_OF_ORDERS, versionIn, type Ask, type OrdersDatabase, type Said } from './orders.js';
 
 describe.each(ORDERS_DATABASES)('a versioned resource on %s', (_name, open) => {
   let opened: OrdersDatabase;
-  beforeAll(async () => {
+  openForAll(async () => {
     opened = await open();
+    return opened.close;
   });
-  afterAll(() => opened.close());
   beforeEach(() => opened.database.query('DELETE FROM orders'));
 
   const say = (method: string, body?: object, headers?: Record<string, string>, options?: Ask['options']): Promise<Said> => ask(opened, method, { body, headers, options });

@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { AtEnd } from '../../keystore/support/processes.js';
+import { openForAll } from '../../support/open-for-all.js';
 import { SUBJECTS, type CrashDatabase, type CrashSubject, type Parked } from './support/databases.js';
 import type { Endpoint, Step } from './support/job.js';
 import { codeOf, expectExecuted, expectReplay, startWorker, type WorkerProcess } from './support/scene.js';
@@ -125,13 +126,15 @@ const CASES: Readonly<Record<Step, string>> = {
 describe.each(SUBJECTS)('a worker that dies by SIGKILL, $name', subject => {
   let scene: Scene;
   const endings: (() => void)[] = [];
-  beforeAll(async () => void (scene = await openScene(subject, end => endings.push(end))), PATIENCE_MS);
-  afterAll(async () => {
-    await scene.survivor.kill();
-    await scene.workersGone();
-    await scene.close();
-    for (const end of endings) end();
-  });
+  openForAll(async () => {
+    scene = await openScene(subject, end => endings.push(end));
+    return async () => {
+      await scene.survivor.kill();
+      await scene.workersGone();
+      await scene.close();
+      for (const end of endings) end();
+    };
+  }, PATIENCE_MS);
 
   for (const parked of subject.batches.flat()) {
     const { endpoint, step } = parked;

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { openForAll } from '../../support/open-for-all.js';
 import { SUBJECTS, type CrashDatabase } from './support/databases.js';
 import { startFleet, type Fleet } from './support/fleet.js';
 import { isReplay } from './support/scene.js';
@@ -15,17 +16,17 @@ describe.each(SUBJECTS)(`requests with one key at once to ${PROCESSES} processes
   let database: CrashDatabase;
   let fleet: Fleet;
   const endings: (() => void)[] = [];
-  beforeAll(async () => {
+  openForAll(async () => {
     const atEnd = (end: () => void): void => void endings.push(end);
     database = await open(atEnd);
     fleet = await startFleet({ database: database.at, lease: LEASE_MS, atEnd }, PROCESSES);
+    return async () => {
+      await fleet.close();
+      await database.workersGone();
+      await database.close();
+      for (const end of endings) end();
+    };
   }, PATIENCE_MS);
-  afterAll(async () => {
-    await fleet.close();
-    await database.workersGone();
-    await database.close();
-    for (const end of endings) end();
-  });
 
   const endpoints = (['tx', 'lease', 'lease-elsewhere'] as const).filter(name => batches.flat().some(({ endpoint }) => endpoint === name));
   for (const endpoint of endpoints) {

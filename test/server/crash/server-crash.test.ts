@@ -5,7 +5,7 @@ import { createDedup, type Dedup } from '../../../src/server/index.js';
 import { migrate } from '../../../src/server/migrate.js';
 import { postgresDedupStore } from '../../../src/server/stores/postgres.js';
 import { fromPg } from '../../../src/sql/pg.js';
-import { startOwnPostgres, type OwnPostgres } from '../support/embedded-postgres.js';
+import { startOwnPostgres, type OwnPostgres } from '../support/own-postgres.js';
 import { charge, isReplay, send } from '../support/shop.js';
 
 /** Only catches hangs: a server starts slowly on a busy machine. */

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { openOrSkip } from '../../support/open-for-all.js';
 import { SUBJECTS } from './support/databases.js';
 import { startFleet, type Fleet } from './support/fleet.js';
 import type { Endpoint } from './support/job.js';
@@ -52,8 +53,8 @@ const ask = async (fleet: Fleet, order: Order): Promise<{ readonly answer: unkno
 describe.each(SUBJECTS)('workers that are killed at random moments, $name', ({ open, batches }) => {
   const endpoints = (['tx', 'lease'] as const).filter(name => batches.flat().some(({ endpoint }) => endpoint === name));
 
-  test('C68, C92: every request that is repeated until it is answered has one effect, of which its answers tell', { timeout: PATIENCE_MS }, async () => {
-    const database = await open();
+  test('C68, C92: every request that is repeated until it is answered has one effect, of which its answers tell', { timeout: PATIENCE_MS }, async context => {
+    const database = await openOrSkip(context, open());
     const fleet = await startFleet({ database: database.at, lease: LEASE_MS }, WORKERS);
     const told: Told[] = [];
     let [orders, deaths, stormy] = [0, 0, true];

