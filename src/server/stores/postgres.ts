@@ -32,6 +32,9 @@ const now = raw('floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint');
 // A list of values is joined by the primary key; a list of pairs would be compared with every row of a scope.
 const among = (refs: readonly RecordRef[]): Statement => sql`(scope, id_key) IN (VALUES ${join(refs.map(({ scope, key }) => sql`(${scope}, ${key})`))})`;
 
+/** Locking a row gives the transaction one in any case. */
+const transaction = raw('txid_current()::text');
+
 const dialect: Dialect = {
   placeholders: 'numbered',
   quote: '"',
@@ -52,13 +55,14 @@ const dialect: Dialect = {
   readsLock: false,
   // Nothing but ROLLBACK works in a transaction with a failed statement.
   whole: undefined,
+  transaction,
   patience: {
     set: ms => raw(`SET LOCAL lock_timeout = ${Math.trunc(ms)}`),
     reset: raw('SET LOCAL lock_timeout TO DEFAULT'),
     // One statement instead of four. The parts run in this order, because each reads from the one before.
     insert: (table, row, ms) => sql`WITH bound AS (SELECT current_setting('lock_timeout') AS was, set_config('lock_timeout', ${String(Math.trunc(ms))}, true)),
       inserted AS (INSERT INTO ${table} (${raw(Object.keys(row).join(', '))}) SELECT ${join(Object.values(row))} FROM bound ON CONFLICT (scope, id_key) DO NOTHING RETURNING 1)
-      SELECT (SELECT count(*) FROM inserted) AS inserted, set_config('lock_timeout', (SELECT was FROM bound), true), ${now} AS now`,
+      SELECT (SELECT count(*) FROM inserted) AS inserted, set_config('lock_timeout', (SELECT was FROM bound), true), ${now} AS now, ${transaction} AS transaction`,
     exceeded: new Set(['55P03']),
   },
 };

@@ -40,6 +40,7 @@ const dialectOn = (now: () => Statement): Dialect => ({
   noWait: undefined,
   readsLock: false,
   whole: undefined,
+  transaction: undefined,
   patience: undefined,
 });
 

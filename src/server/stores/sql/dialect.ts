@@ -8,7 +8,7 @@ export type Assignments = Readonly<Record<string, Statement>>;
 export interface Patience {
   readonly set: (ms: number) => Statement;
   readonly reset: Statement;
-  /** Inserts a row, and leaves the bound as it was. The first row tells how many were `inserted`, and the time `now`. */
+  /** Inserts a row, and leaves the bound as it was. The first row tells how many were `inserted`, the time `now`, and the `transaction`. */
   readonly insert: (table: Statement, row: Assignments, ms: number) => Statement;
   /** Codes of errors by which a statement says that its time is over. */
   readonly exceeded: ReadonlySet<unknown>;
@@ -51,6 +51,11 @@ export interface Dialect {
    * a mark that is set before a handler's statements, a check that fails when it is gone, and the codes that it fails with.
    */
   readonly whole: { readonly mark: Statement; readonly check: Statement; readonly lost: ReadonlySet<unknown> } | undefined;
+  /**
+   * Where a transaction that is rolled back by a failed statement says so, but one that the handler itself ends does not: the
+   * id of the transaction that a statement runs in, as text.
+   */
+  readonly transaction: Statement | undefined;
   /** How a transaction waits for a lock no longer than it wants. Undefined: it cannot say so. */
   readonly patience: Patience | undefined;
 }

@@ -7,7 +7,7 @@ import type { DedupStore, Entered } from '../../store.js';
 import type { Patience } from './dialect.js';
 import { blankColumns, blankRow, busy, look, runLocked, undoable } from './held-run.js';
 import { isPlain, type SqlStoreOptions } from './mode.js';
-import type { SeenRow, Table } from './table.js';
+import { transactionOf, type SeenRow, type Table } from './table.js';
 
 /** ms that a duplicate waits where nothing else is said: a client's patience, and less than most handlers may take. */
 const LOCK_TIMEOUT_MS = 2_000;
@@ -19,7 +19,8 @@ const BARRIER = "effectStarted() needs a record that is committed before the eff
 const claimRow = async (on: SqlExecutor, table: Table, claim: Claim, patience: Patience, timeout: number): Promise<SeenRow> => {
   const { rows } = await table.run(on, patience.insert(table.names.keys, { ...blankColumns(table, claim), revision: sql`1` }, timeout));
   // In the transaction that inserted the row nothing but its own statements can have changed it.
-  if (asNumber(rows[0]?.['inserted']) === 1) return blankRow(claim, asNumber(rows[0]?.['now']));
+  const [cells = {}] = rows;
+  if (asNumber(cells['inserted']) === 1) return blankRow(claim, { now: asNumber(cells['now']), transaction: transactionOf(cells) });
   await table.run(on, patience.set(timeout));
   const seen = await table.lock(on, claim, sql`FOR UPDATE`);
   await table.run(on, patience.reset);

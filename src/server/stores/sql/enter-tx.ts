@@ -15,7 +15,7 @@ const lockInserted = async (on: SqlExecutor, table: Table, claim: Claim): Promis
   const glance = await table.glance(on, claim, skipLocked);
   if (!glance) return undefined;
   const untouched = glance.revision === FIRST_REVISION && !glance.announced;
-  return untouched ? blankRow(claim, glance.now) : table.lock(on, claim, skipLocked);
+  return untouched ? blankRow(claim, glance) : table.lock(on, claim, skipLocked);
 };
 
 // The run has read that there is no note, and in such a database holds a lock on that until it ends.

@@ -6,7 +6,7 @@ import type { Assignments } from './dialect.js';
 import { isPlain } from './mode.js';
 import { columnsOf, heldColumns, settledColumns } from './row.js';
 import { FIRST_REVISION, type SeenRow, type Table } from './table.js';
-import { ensureWhole, markWhole } from './whole.js';
+import { ensureSameTransaction, watchWhole, type WholeCheck } from './whole.js';
 
 export type Refused = Exclude<ClaimResult, { kind: 'won' }>;
 export type Work<Tx, T> = (entry: Entry<Tx>) => Promise<Ending<T>>;
@@ -38,7 +38,7 @@ const blank = ({ scope, key, fingerprint, operationRef, keyRetention }: Claim, n
 export const blankColumns = ({ dialect }: Table, claim: Claim): Assignments => ({ ...columnsOf(blank(claim, 0), dialect.later), lease_until: dialect.time(NO_LEASE) });
 
 /** A blank row as it was just inserted. */
-export const blankRow = (claim: Claim, now: number): SeenRow => ({ row: blank(claim, now), revision: FIRST_REVISION, now });
+export const blankRow = (claim: Claim, { now, transaction }: Pick<SeenRow, 'now' | 'transaction'>): SeenRow => ({ row: blank(claim, now), revision: FIRST_REVISION, now, transaction });
 
 /** What is decided without a lock and without a write; undefined where the lock decides. */
 export const refusal = ({ row, now }: SeenRow, claim: Claim): Refused | undefined => {
@@ -81,10 +81,10 @@ export const runLocked = async <T, Tx>({ table, on, tx, seen, note, barrier }: L
     return result as Refused;
   }
   const { fence, attempt, operationRef } = result;
-  let opening: Promise<void> | undefined;
+  let watching: Promise<WholeCheck> | undefined;
   let announced = false;
   const open = async (): Promise<Tx> => {
-    await (opening ??= markWhole(table, on));
+    await (watching ??= watchWhole(table, on, () => note(fence)));
     return tx;
   };
   const startEffect = async (): Promise<void> => {
@@ -93,10 +93,15 @@ export const runLocked = async <T, Tx>({ table, on, tx, seen, note, barrier }: L
     await note(fence);
   };
   const ending = await work({ fence, attempt, operationRef, open, startEffect });
-  if (opening) await ensureWhole(table, on, () => note(fence));
-  if (opening && !ending.keep) throw new Undo({ ending, next, announced });
+  await (await watching)?.();
+  const ensureSame = (): Promise<void> => ensureSameTransaction(table, on, seen, () => note(fence));
+  if (watching && !ending.keep) {
+    await ensureSame();
+    throw new Undo({ ending, next, announced });
+  }
   const held = seen.row.fence === 0 ? heldColumns(next) : table.columns(next);
   if (await table.replace(on, seen, { ...held, ...settledColumns(ending.settlement, table.dialect.later) })) return { kind: 'ended', ending, operationRef };
+  await ensureSame();
   throw new Error(`The row of key "${claim.key}" changed although it was locked. All was rolled back.`);
 };
 

@@ -7,7 +7,7 @@ import { enteringTx } from './enter-tx.js';
 import { isPlain, type SqlStoreOptions } from './mode.js';
 import { purgeTable } from './purge.js';
 import type { Table } from './table.js';
-import { ensureWhole, markWhole } from './whole.js';
+import { watchWhole } from './whole.js';
 
 /** Times that a decision is made anew because the row changed under it. Each loss is another request's progress. */
 const MAX_DECISIONS = 20;
@@ -44,11 +44,17 @@ export const sqlDedupStore = <Tx>(database: SqlDatabase<Tx>, table: Table, optio
     get: async ref => (await table.read(database, ref))?.row,
     purge: purgeOptions => purgeTable(database, table, purgeOptions),
     transact: work => database.transaction(async (on, tx) => {
-      await markWhole(table, on);
-      return work(tx, async (hold, settlement) => {
-        await ensureWhole(table, on, () => table.settle(database, hold, { to: 'indeterminate', reason: 'its transaction was lost' }));
-        return settle(on, hold, settlement);
-      });
+      const ensureWhole = await watchWhole(table, on);
+      try {
+        return await work(tx, async (hold, settlement) => {
+          await ensureWhole();
+          return settle(on, hold, settlement);
+        });
+      } catch (error) {
+        // What is lost cannot be rolled back any more, which counts more than why it should be.
+        await ensureWhole();
+        throw error;
+      }
     }, { isolation: options.isolation }),
   };
   if (options.mode === 'lease') return store;

@@ -12,6 +12,8 @@ export interface SeenRow {
   /** Grows with every write: an update that names it changes what was read, or nothing. */
   readonly revision: number;
   readonly now: number;
+  /** In which it was locked, where the dialect can tell: an update of it in another one changes nothing. */
+  readonly transaction?: string | undefined;
 }
 
 /** The revision of a row that was inserted and not touched since. */
@@ -23,6 +25,7 @@ export interface Glance {
   /** A run that is not in the row has announced an effect elsewhere. */
   readonly announced: boolean;
   readonly now: number;
+  readonly transaction: string | undefined;
 }
 
 /** The statements of the store, each on the executor it is given. */
@@ -39,7 +42,7 @@ export interface Table {
   insertFromNow(on: SqlExecutor, record: DedupRecord): Promise<boolean>;
   /** Inserts a row with the dialect's `noWait` before it, or with nothing. False: the key exists. */
   insert(on: SqlExecutor, columns: Assignments, noWait?: Statement): Promise<boolean>;
-  /** Writes over the row that was read. False: it is not as it was. */
+  /** Writes over the row that was read. False: it is not as it was, or was locked in another transaction than this. */
   replace(on: SqlExecutor, seen: SeenRow, columns: Assignments): Promise<boolean>;
   /** Changes the row in progress that is held. False: it is not held. */
   change(on: SqlExecutor, hold: Hold, columns: Assignments): Promise<boolean>;
@@ -64,7 +67,12 @@ const assignments = (columns: Assignments): Statement => join(Object.entries(col
 /** Where the row of a reference is. */
 const at = ({ scope, key }: RecordRef): Statement => sql`scope = ${scope} AND id_key = ${key}`;
 
-const seen = (cells: SqlResult['rows'][number]): SeenRow => ({ row: recordOf(cells), revision: asNumber(cells['revision']), now: asNumber(cells['now']) });
+type Cells = SqlResult['rows'][number];
+
+/** The transaction that a statement ran in, where it was asked for. */
+export const transactionOf = ({ transaction }: Cells): string | undefined => (typeof transaction === 'string' ? transaction : undefined);
+
+const seen = (cells: Cells): SeenRow => ({ row: recordOf(cells), revision: asNumber(cells['revision']), now: asNumber(cells['now']), transaction: transactionOf(cells) });
 
 /** The two tables of the store, by the name of the first. */
 export const tableOf = (dialect: Dialect, name: string): Table => {
@@ -92,26 +100,29 @@ export const tableOf = (dialect: Dialect, name: string): Table => {
     const held = sql`${at(ref)} AND owner = ${owner} AND fence = ${fence} AND status = 'in_progress'`;
     return (await run(on, sql`UPDATE ${names.keys} SET ${assignments(columns)}, revision = revision + 1 WHERE ${held}`)).changed > 0;
   };
-  const lock: Table['lock'] = async (on, ref, clause) => {
-    const { rows } = await run(on, select(whole, at(ref), clause));
+  const locking = dialect.transaction ? sql`, ${dialect.transaction} AS transaction` : raw('');
+  const find = async (on: SqlExecutor, what: Statement, ref: RecordRef, clause: Statement): Promise<SeenRow | undefined> => {
+    const { rows } = await run(on, select(what, at(ref), clause));
     return rows[0] && seen(rows[0]);
   };
   return {
-    run, insert, change, dialect, names, lock,
+    run, insert, change, dialect, names,
+    lock: (on, ref, clause) => find(on, sql`${whole}${locking}`, ref, clause),
     now: async on => asNumber((await run(on, sql`SELECT ${dialect.now} AS now`)).rows[0]?.['now']),
     async glance(on, ref, clause) {
-      const { rows } = await run(on, select(sql`revision, ${effectFence}`, at(ref), clause));
+      const { rows } = await run(on, select(sql`revision, ${effectFence}${locking}`, at(ref), clause));
       const [cells] = rows;
-      return cells && { revision: asNumber(cells['revision']), announced: cells['effect_fence'] !== null, now: asNumber(cells['now']) };
+      return cells && { revision: asNumber(cells['revision']), announced: cells['effect_fence'] !== null, now: asNumber(cells['now']), transaction: transactionOf(cells) };
     },
-    read: (on, ref) => lock(on, ref, raw('')),
+    read: (on, ref) => find(on, whole, ref, raw('')),
     async select(on, condition, more) {
       const { rows } = await run(on, select(withoutBody, condition, more));
       return rows.map(seen);
     },
     insertFromNow: (on, record) => insert(on, columnsOf(record, dialect.later)),
-    async replace(on, { row, revision }, columns) {
-      const same = sql`${at(row)} AND revision = ${revision}`;
+    async replace(on, { row, revision, transaction }, columns) {
+      const within = dialect.transaction && transaction !== undefined ? sql` AND ${dialect.transaction} = ${transaction}` : raw('');
+      const same = sql`${at(row)} AND revision = ${revision}${within}`;
       return (await run(on, sql`UPDATE ${names.keys} SET ${assignments(columns)}, revision = revision + 1 WHERE ${same}`)).changed > 0;
     },
     settle: (on, hold, settlement) => change(on, hold, settledColumns(settlement, dialect.later)),

@@ -1,33 +1,48 @@
 import { SamekeyError } from '../../../errors.js';
 import type { SqlExecutor } from '../../../sql/database.js';
+import { sql } from '../../../sql/statement.js';
 import { hasCode } from '../../contention.js';
-import type { Table } from './table.js';
+import { transactionOf, type SeenRow, type Table } from './table.js';
 
-const lost = (cause: unknown): SamekeyError =>
+const lost = (cause?: unknown): SamekeyError =>
   new SamekeyError(
     'TRANSACTION_LOST',
-    'The transaction had ended before its handler did: a deadlock, whose error the handler kept to itself, rolls all of it back, and DDL commits it. What came after was committed ' +
-      'statement by statement, so nobody can tell what was done, and the key is in doubt. Let such errors reject the handler, and keep DDL out of it.',
-    { cause },
+    'The transaction had ended before its handler did: a COMMIT or ROLLBACK of the handler ends it, a deadlock whose error the handler kept to itself rolls all of it back, and DDL may commit it. ' +
+      'What came after was committed statement by statement, so nobody can tell what was done, and the key is in doubt. Leave COMMIT and ROLLBACK to samekey, let errors reject the handler, ' +
+      'and keep DDL out of it.',
+    cause === undefined ? {} : { cause },
   );
 
-/** Comes before statements that are not the store's own. */
-export const markWhole = async ({ run, dialect: { whole } }: Table, on: SqlExecutor): Promise<void> => {
-  if (whole) await run(on, whole.mark);
-};
+/** Rejects when statements were not all in the transaction in which their watch began; the repeat of a check tells the same. */
+export type WholeCheck = () => Promise<void>;
 
 /**
- * Comes after them. Rejects when they were not all in the transaction that `on` had at the mark.
+ * Watches a transaction while statements run in it that are not the store's own.
  *
  * @param doubt - notes, outside of the transaction, that nobody knows what was done
  */
-export const ensureWhole = async ({ run, dialect: { whole } }: Table, on: SqlExecutor, doubt: () => Promise<unknown>): Promise<void> => {
-  if (!whole) return;
-  try {
-    await run(on, whole.check);
-  } catch (error) {
-    if (!hasCode(error, whole.lost)) throw error;
-    await doubt();
-    throw lost(error);
-  }
+export const watchWhole = async ({ run, dialect: { whole } }: Table, on: SqlExecutor, doubt: () => Promise<void> = async () => {}): Promise<WholeCheck> => {
+  if (!whole) return async () => {};
+  await run(on, whole.mark);
+  const check = async (): Promise<void> => {
+    try {
+      await run(on, whole.check);
+    } catch (error) {
+      if (!hasCode(error, whole.lost)) throw error;
+      await doubt();
+      throw lost(error);
+    }
+  };
+  let checking: Promise<void> | undefined;
+  return () => (checking ??= check());
+};
+
+/** The same by the id of the transaction, which costs a statement: for when the row cannot be settled, or the transaction is to be rolled back. */
+export const ensureSameTransaction = async ({ run, dialect: { transaction } }: Table, on: SqlExecutor, began: SeenRow, doubt: () => Promise<unknown>): Promise<void> => {
+  if (!transaction || began.transaction === undefined) return;
+  // One in which a statement has failed answers nothing more; nothing of it will stay.
+  const now = await run(on, sql`SELECT ${transaction} AS transaction`).then(({ rows }) => transactionOf(rows[0] ?? {}), () => began.transaction);
+  if (now === began.transaction) return;
+  await doubt();
+  throw lost();
 };
