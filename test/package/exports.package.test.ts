@@ -27,6 +27,7 @@ declare global {
   function signedInUser(request: Request): Promise<string | undefined>;
   function chargeCard(order: unknown): Promise<Charge>;
   const pool: import('samekey/sql').PgPool;
+  const redis: import('redis').RedisClientType;
   function orderOf(body: unknown): { status: string; note: string | null };
   function changesOf(body: unknown): { status?: string; note?: string | null };
 }
@@ -35,14 +36,16 @@ export {};
 
 const readme = (): string => readFileSync(join(ROOT, 'README.md'), 'utf8');
 
+const DOCS = ['docs/server.md', 'docs/mock.md', 'docs/dialects.md'];
+
 /** What an app has beside samekey that tests with the mock, as the README shows. */
 const TEST_RUNNER = 'vitest';
 
 /** What the apps of the README serve with. */
-const FRAMEWORKS = ['express', '@types/express', 'fastify', 'hono'];
+const FRAMEWORKS = ['express', '@types/express', 'fastify', 'hono', 'pg', '@types/pg', 'redis', '@redis/client'];
 
 const readmeSnippets = (): string[] =>
-  [...readme().matchAll(/^```ts\n(.*?)^```/gms)].map(([, code]) => code!);
+  [readme(), ...DOCS.map(path => readFileSync(join(ROOT, path), 'utf8'))].flatMap(text => [...text.matchAll(/^```ts\n(.*?)^```/gms)].map(([, code]) => code!));
 
 /** Entries that may need a package which only some users have. */
 const NEEDS_PEER: Readonly<Record<string, string>> = { './msw': 'msw' };
@@ -96,7 +99,7 @@ describe('the packed tarball', () => {
       await migrate(fromNodeSqlite(sqlite), 'sqlite');
       const tables = sqlite.prepare("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").all().map(({ name }) => name);
       const schemas = await Promise.all(['postgres', 'mysql', 'sqlite'].map(dialect => schemaOf(dialect, { table: 'shop_keys' })));
-      console.log(JSON.stringify({ tables, named: schemas.map(text => text.includes('CREATE TABLE IF NOT EXISTS shop_keys')) }));
+      console.log(JSON.stringify({ tables, named: schemas.map(text => /CREATE TABLE IF NOT EXISTS ["\`]shop_keys["\`] /.test(text)) }));
     `;
     const { status, output } = run(consumer.folder, ['--disable-warning=ExperimentalWarning', '--input-type=module', '--eval', script]);
     expect({ status, output: output.trim() }).toEqual({
