@@ -11,16 +11,14 @@ describeMysqlLibrary('Kysely', place => {
   const kysely = new Kysely<object>({ dialect: new MysqlDialect({ pool: createPool({ ...place, connectionLimit: MOST }) }) });
   return {
     database: fromKysely(kysely),
-    insert: (tx, label, attempt) => sql`INSERT INTO charges (label, attempt) VALUES (${label}, ${attempt})`.execute(tx),
     close: () => kysely.destroy(),
   };
-});
+}, (tx, label, attempt) => sql`INSERT INTO charges (label, attempt) VALUES (${label}, ${attempt})`.execute(tx));
 
 describeMysqlLibrary('Knex', ({ host, port, user, password, database }) => {
   const knex = createKnex({ client: 'mysql2', connection: { host, port, user, password, database }, pool: { min: 0, max: MOST } });
   return {
     database: fromKnex(knex),
-    insert: async (tx, label, attempt) => tx.raw('INSERT INTO charges (label, attempt) VALUES (?, ?)', [label, attempt]),
     close: () => knex.destroy(),
   };
-});
+}, async (tx, label, attempt) => tx.raw('INSERT INTO charges (label, attempt) VALUES (?, ?)', [label, attempt]));

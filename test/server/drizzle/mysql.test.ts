@@ -11,7 +11,6 @@ describeMysqlLibrary('Drizzle', place => {
   const pool = createPool({ ...place, connectionLimit: MOST });
   return {
     database: fromDrizzle(drizzle({ client: pool }), sql),
-    insert: (tx, label, attempt) => tx.execute(sql`INSERT INTO charges (label, attempt) VALUES (${label}, ${attempt})`),
     close: () => pool.end(),
   };
-});
+}, (tx, label, attempt) => tx.execute(sql`INSERT INTO charges (label, attempt) VALUES (${label}, ${attempt})`));

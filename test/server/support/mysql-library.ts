@@ -14,13 +14,15 @@ export const MOST = 10;
 /** A library that brings its own transactions. */
 export interface Library<Tx> {
   readonly database: SqlDatabase<Tx>;
-  /** Writes a charge as the library's users do. */
-  insert(tx: Tx, label: string, attempt: number): Promise<unknown>;
   close(): Promise<void>;
 }
 
-/** What a store is by itself must not get lost in a library: how errors are told, how rows are counted. */
-export const describeMysqlLibrary = <Tx>(name: string, connect: (place: Place) => Library<Tx>): void => {
+/**
+ * What a store is by itself must not get lost in a library: how errors are told, how rows are counted.
+ *
+ * @param insert - writes a charge as the library's users do
+ */
+export const describeMysqlLibrary = <Tx>(name: string, connect: (place: Place) => Library<Tx>, insert: (tx: Tx, label: string, attempt: number) => Promise<unknown>): void => {
   describe(`mysqlDedupStore over ${name}`, () => {
     let db: MysqlDatabase;
     let library: Library<Tx>;
@@ -37,7 +39,7 @@ export const describeMysqlLibrary = <Tx>(name: string, connect: (place: Place) =
     it('28, C75: of 50 identical requests exactly one runs, the others hear 409 or get its answer', async () => {
       const dedup = createDedup({ store: mysqlDedupStore(library.database), scope: () => 'acme', on: { failed: () => {} } });
       const { runs, told } = await crowd([dedup], 50, async (_request, context) => {
-        await library.insert(await context.transaction(), context.key ?? '', context.attempt);
+        await insert(await context.transaction(), context.key ?? '', context.attempt);
         return Response.json({ charged: true }, { status: 201 });
       });
       const { executed, replayed = 0, 409: conflicts = 0, ...others } = told;
@@ -45,10 +47,10 @@ export const describeMysqlLibrary = <Tx>(name: string, connect: (place: Place) =
     });
 
     it('a failed run leaves nothing behind, a refused one its answer only', async () => {
-      const { send, insert, charge, charges } = openShop({ ...library, store: mysqlDedupStore(library.database), charges: () => db.count('charges'), pass: db.pass });
-      expect((await send(async (_request, context) => (await insert(context), Promise.reject(new TypeError('boom'))))).status).toBe(500);
-      expect((await send(async (_request, context) => (await insert(context), new Response('no', { status: 402 })))).status).toBe(402);
-      expect([(await send(charge)).status, await charges()]).toEqual([402, 0]);
+      const shop = openShop({ store: mysqlDedupStore(library.database), insert, charges: () => db.count('charges'), pass: db.pass });
+      expect((await shop.send(async (_request, context) => (await shop.insert(context), Promise.reject(new TypeError('boom'))))).status).toBe(500);
+      expect((await shop.send(async (_request, context) => (await shop.insert(context), new Response('no', { status: 402 })))).status).toBe(402);
+      expect([(await shop.send(shop.charge)).status, await shop.charges()]).toEqual([402, 0]);
     });
   });
 };
