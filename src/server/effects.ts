@@ -1,4 +1,4 @@
-import { NoTransactionError } from './errors.js';
+import { isTransactionLost, NoTransactionError } from './errors.js';
 import type { DedupStore } from './store.js';
 
 /** A transaction that opens when it is first asked for, and stays open until the run that asked says how it ends. */
@@ -7,8 +7,8 @@ export interface EffectsTransaction<Tx> {
   open(): Promise<Tx>;
   /** Commits after `last`, which runs inside; rolls back, and rejects with its error, when that rejects. */
   commit(last: (settle: DedupStore['settle']) => Promise<void>): Promise<void>;
-  /** Never rejects: what is not committed is rolled back, by a lost connection too. */
-  rollBack(): Promise<void>;
+  /** Never rejects: what is not committed is rolled back, by a lost connection too. False: some of it was committed before. */
+  rollBack(): Promise<boolean>;
 }
 
 const ROLLED_BACK = Symbol('rolled back on purpose');
@@ -70,7 +70,8 @@ export const effectsTransaction = <Tx>(store: DedupStore<Tx>): EffectsTransactio
     },
     async rollBack() {
       conclude(() => Promise.reject(ROLLED_BACK));
-      await transaction?.done.catch(() => {});
+      const failure: unknown = await transaction?.done.catch((error: unknown) => error);
+      return !isTransactionLost(failure);
     },
   };
 };

@@ -24,5 +24,8 @@ export class NoTransactionError extends SamekeyError<'NO_TRANSACTION'> {
   }
 }
 
+/** A transaction ended under its handler, and what came after that was committed statement by statement. */
+export const isTransactionLost = (error: unknown): boolean => (error as { code?: unknown } | null | undefined)?.code === 'TRANSACTION_LOST';
+
 /** By its code, because it may come from another copy of the package. */
 export const isRetryable = (error: unknown): boolean => (error as { code?: unknown } | null | undefined)?.code === 'RETRYABLE';

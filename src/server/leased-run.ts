@@ -54,8 +54,16 @@ const conclude = async <T, Tx>(run: LeasedRun<Tx>, outcome: Outcome<T>, effectSt
   const { options, effects } = run;
   const settlement = settlementOf(outcome, effectStarted, options);
   if (effects.opened && keepsEffects(outcome, options)) return commit(run, outcome.value, settlement);
-  await effects.rollBack();
-  return record(run, outcome.value, settlement);
+  const isUndone = await effects.rollBack();
+  return record(run, outcome.value, isUndone ? settlement : { to: 'indeterminate', reason: 'its transaction was lost' });
+};
+
+/** The database gave the transaction up, which undid all of it, and nothing happened elsewhere. Undefined: it may run again. */
+const giveUp = async <T, Tx>(run: LeasedRun<Tx>, error: unknown, mayRunAgain: boolean): Promise<Decision<T> | undefined> => {
+  await run.effects.rollBack();
+  if (mayRunAgain) return undefined;
+  const decision = await record(run, undefined, settlementOf(failedBy(error), false, run.options));
+  return decision.kind === 'executed' ? { kind: 'unavailable', cause: error, isKnown: true } : (decision as Decision<T>);
 };
 
 /** One try. Undefined: the database gave its transaction up, nothing happened elsewhere, so it may run again. */
@@ -65,15 +73,10 @@ const tryOnce = async <T, Tx>(run: LeasedRun<Tx>, attempt: number, work: Work<T,
   try {
     return await conclude(run, await work(known), lease.effectStarted);
   } catch (error) {
-    const isUndone = effects.opened && !lease.effectStarted && isContention(error);
-    if (isUndone && !isLast && !lease.signal.aborted) {
-      await effects.rollBack();
-      return undefined;
-    }
+    if (effects.opened && !lease.effectStarted && isContention(error)) return giveUp(run, error, !isLast && !lease.signal.aborted);
     // Also of a commit: where it did happen after all, the record says so and counts.
     const decision: Decision<T | undefined> = await conclude<T | undefined, Tx>(run, failedBy(error), lease.effectStarted && !isRetryable(error));
     if (decision.kind !== 'executed') return decision as Decision<T>;
-    if (isUndone) return { kind: 'unavailable', cause: error, isKnown: true };
     throw error;
   }
 };
