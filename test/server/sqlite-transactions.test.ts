@@ -24,6 +24,24 @@ const shopDatabase = (database = file.database): ShopDatabase<DatabaseSync> => (
 describeHandlerTransactions('sqlite', shopDatabase);
 describeStaleHandlers('sqlite', shopDatabase);
 
+it.each(['COMMIT', 'ROLLBACK', 'INSERT OR ROLLBACK INTO charges (id) VALUES (1)'])('a transaction that %s has ended under its handler leaves doubt: what came after it was committed by itself', async ending => {
+  file.sqlite.exec('INSERT INTO charges (id) VALUES (1)');
+  for (const end of [async () => new Response('done', { status: 201 }), async () => new Response('no', { status: 402 }), () => Promise.reject(new TypeError('boom'))]) {
+    file.sqlite.exec('DELETE FROM idempotency_keys');
+    const shop = openShop(shopDatabase());
+    await shop.send(async (_request, context) => {
+      const tx = await context.transaction();
+      try {
+        tx.exec(ending);
+      } catch {}
+      await shop.insert(context);
+      return end();
+    });
+    expect(await (await shop.send(shop.charge)).json()).toMatchObject({ code: 'idempotency_indeterminate' });
+    expect(file.sqlite.isTransaction).toBe(false);
+  }
+});
+
 it('an effect elsewhere can be announced before the transaction is opened; a failure after it leaves doubt', async () => {
   const { send, insert, charge, charges } = openShop(shopDatabase());
   await send(async (_request, context) => {

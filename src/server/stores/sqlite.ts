@@ -39,7 +39,8 @@ const dialectOn = (now: () => Statement): Dialect => ({
   skipLocked: raw(''),
   noWait: undefined,
   readsLock: false,
-  whole: undefined,
+  // A full disk, INSERT OR ROLLBACK or a handler's own COMMIT end it; any failure of the check means that.
+  whole: { mark: raw('SAVEPOINT samekey_whole'), check: raw('RELEASE samekey_whole'), lost: new Set(['ERR_SQLITE_ERROR']) },
   transaction: undefined,
   patience: undefined,
 });
