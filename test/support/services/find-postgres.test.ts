@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -5,6 +6,9 @@ import { Client } from 'pg';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startEmbeddedPostgres } from './embedded-postgres.js';
 import { findPostgres } from './find-postgres.js';
+
+const RESOLVE_TS = new URL('../../../tools/resolve-ts.ts', import.meta.url).href;
+const EMBEDDED = new URL('embedded-postgres.ts', import.meta.url).href;
 
 /** Nobody listens on port 1. */
 const NOWHERE = 'postgres://postgres:postgres@127.0.0.1:1/postgres';
@@ -50,5 +54,11 @@ describe('the PostgreSQL of the tests', () => {
     const failure = await startEmbeddedPostgres(['-c', 'no_such_setting=1']).catch((error: unknown) => error as Error);
     expect(failure).toMatchObject({ message: expect.stringContaining('unrecognized configuration parameter "no_such_setting"') });
     expect(existsSync(/in (\S+) on port/.exec((failure as Error).message)?.[1] as string)).toBe(false);
+  });
+
+  test('leaves the exit code of a process alone: embedded-postgres would make a failed run of tests pass', () => {
+    const script = `import { startEmbeddedPostgres } from '${EMBEDDED}'; process.exitCode = 3; await (await startEmbeddedPostgres()).stop();`;
+    const { status, stderr } = spawnSync(process.execPath, ['--import', RESOLVE_TS, '--input-type=module', '--eval', script], { encoding: 'utf8' });
+    expect({ status, stderr }).toEqual({ status: 3, stderr: '' });
   });
 });
