@@ -79,7 +79,7 @@ export interface Stage {
   advance(ms: number): Promise<void>;
   /** Resolves when `holds` does; gives up with the case. */
   eventually(holds: () => Promise<boolean> | boolean): Promise<void>;
-  /** Lets time pass until `promise` settles. */
+  /** Lets time pass until `promise` settles, where the subject's time is the case's. */
   until<T>(promise: Promise<T>): Promise<T>;
   dispose(): Promise<void>;
 }
@@ -102,6 +102,12 @@ const jsonOf = (bytes: Uint8Array): unknown => {
   } catch {
     return undefined;
   }
+};
+
+/** A case that has failed already asks for no further answer; that one fails too must not end the process. */
+const heard = <T>(answer: Promise<T>): Promise<T> => {
+  answer.catch(() => {});
+  return answer;
 };
 
 export const readAnswer = async (response: Response): Promise<Answer> => {
@@ -163,14 +169,14 @@ export const openStage = async (target: ConformanceTarget, config: ServerConfig,
     const key = freshKey();
     const begin = (sent: Sent = {}): Promise<Response> => {
       const to = sent.to ?? first;
-      return to.fetch(requestOf({ id, steps: sent.steps ?? steps }, key, words, { ...sent, to }));
+      return heard(to.fetch(requestOf({ id, steps: sent.steps ?? steps }, key, words, { ...sent, to })));
     };
     const report = async (): Promise<ScenarioReport> => subject.report?.(id) ?? addUp(await askAll(id, 'report'));
     const runs = async (): Promise<number> => (await report()).runs;
     const opened: Scenario = {
       id, key, begin, report, runs,
       sendLines: lines => promised(first.sendLines, 'sendLines')(requestOf({ id, steps }, key, words, { key: null, to: first }), lines),
-      send: async sent => readAnswer(await begin(sent)),
+      send: sent => heard(begin(sent).then(readAnswer)),
       held: (count = 1) => eventually(async () => (await report()).held >= count),
       release: async () => void (await (subject.release?.(id) ?? askAll(id, 'release'))),
     };
@@ -194,6 +200,7 @@ export const openStage = async (target: ConformanceTarget, config: ServerConfig,
       return server;
     },
     async until(promise) {
+      if (!subject.advance) return promise;
       let settled = false;
       const settle = (): void => void (settled = true);
       promise.then(settle, settle);

@@ -19,6 +19,11 @@ const totalOf = (results: readonly ConformanceResult[]): string => {
   return `${passed} of ${passed + failed}`;
 };
 
+const factsOf = (results: readonly ConformanceResult[]): string => {
+  const tried = results.filter(({ outcome }) => outcome !== 'skipped');
+  return `${tried.filter(({ outcome }) => outcome === 'passed').length} of ${tried.length}`;
+};
+
 /**
  * Case × server, in Markdown. ✓ all facts of the case hold; ✗ some do not, with their letters; – none could be tried;
  * a – behind ✓ says that some could not.
@@ -29,6 +34,6 @@ export const conformanceTable = (servers: Readonly<Record<string, readonly Confo
   const names = Object.keys(servers);
   const columns = Object.values(servers);
   const rows = numbersOf(columns).map(number => [String(number), ...columns.map(results => cellOf(results.filter(result => result.number === number)))]);
-  const lines = [['case', ...names], names.map(() => '---').concat('---'), ...rows, ['cases that hold', ...columns.map(totalOf)]];
+  const lines = [['case', ...names], ['---', ...names.map(() => '---')], ...rows, ['cases that hold', ...columns.map(totalOf)], ['facts that hold', ...columns.map(factsOf)]];
   return lines.map(cells => `| ${cells.join(' | ')} |`).join('\n');
 };

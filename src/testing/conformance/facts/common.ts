@@ -9,7 +9,7 @@ export const isMarked = ({ headers }: Pick<Answer, 'headers'>, { words }: Stage)
 };
 
 export const ensureStatus = ({ status }: Pick<Answer, 'status'>, allowed: readonly number[], what: string): void =>
-  ensure(allowed.includes(status), `${what} is answered with ${allowed.join(' or ')}\n  found    ${status}`);
+  ensure(allowed.includes(status), `${what} is answered with ${[...new Set(allowed)].join(' or ')}\n  found    ${status}`);
 
 export const ensureRuns = async (scenario: Scenario, expected: number): Promise<void> =>
   ensureEqual(await scenario.runs(), expected, 'so often the handler has run');

@@ -54,7 +54,7 @@ const SAME: readonly (readonly [id: string, what: string, pair: Pair])[] = [
   ['22c', 'C81: with 1 written as 1.0 or 1e0', [{ body: '{"a":[1,1]}' }, { body: '{"a":[1.0,1e0]}' }]],
   ['22d', 'C83: with a charset', [{ type: 'application/json' }, { type: 'application/json; charset=utf-8' }]],
   ['22e', 'C83: with different query names in another order', [{ path: '/charges?a=1&b=2' }, { path: '/charges?b=2&a=1' }]],
-  ['23a', 'C35: the same form with another boundary', [{ body: photo() }, { body: photo() }]],
+  ['23a', 'C35: with the same form and another boundary', [{ body: photo() }, { body: photo() }]],
   ['27a', 'without a body instead of with an empty one', [{ body: '' }, { body: null, type: 'application/json' }]],
 ];
 
@@ -88,9 +88,12 @@ const isReuse = ([id, what, [first, other]]: (typeof OTHER_BODIES)[number]): Fac
   },
 });
 
+/** 'C80: with …' → 'C80: a request with … is a repeat'. */
+const repeatName = (what: string): string => what.replace(/^(C\d+: )?(.*)$/, '$1a request $2 is a repeat');
+
 const isRepeat = ([id, what, [first, again]]: (typeof SAME)[number]): Fact => ({
   id,
-  name: `a request ${what} is a repeat`,
+  name: repeatName(what),
   async run({ scenario }) {
     const charge = scenario();
     const answer = await charge.send(first);

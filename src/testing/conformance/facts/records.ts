@@ -7,7 +7,7 @@ export const records: readonly Fact[] = [
   {
     id: '41a',
     name: 'a claim whose acknowledgement got lost goes on as the owner',
-    needs: ['store claim-lost', 'time'],
+    needs: ['store claim-lost'],
     async run({ scenario, server, until }) {
       const charge = scenario();
       await server.fail?.('claim-lost');
@@ -20,7 +20,7 @@ export const records: readonly Fact[] = [
   {
     id: '42a',
     name: 'an end that could not be written at first is written',
-    needs: ['store settle-refused', 'time'],
+    needs: ['store settle-refused'],
     async run({ scenario, server, until }) {
       const charge = scenario();
       await server.fail?.('settle-refused');
@@ -33,7 +33,7 @@ export const records: readonly Fact[] = [
   {
     id: '42b',
     name: 'an end whose acknowledgement got lost is written once',
-    needs: ['store settle-lost', 'time'],
+    needs: ['store settle-lost'],
     async run({ scenario, server, until }) {
       const charge = scenario();
       await server.fail?.('settle-lost');
@@ -60,7 +60,7 @@ export const records: readonly Fact[] = [
   {
     id: '42d',
     name: 'such an answer says that it is not recorded',
-    needs: ['store settle-down', 'time'],
+    needs: ['store settle-down'],
     unless: ['tx'],
     wording: true,
     async run({ scenario, server, until }) {
@@ -71,7 +71,7 @@ export const records: readonly Fact[] = [
   {
     id: '49a',
     name: 'records that cannot be reached let nothing run',
-    needs: ['store down', 'time'],
+    needs: ['store down'],
     async run({ scenario, server, until, words }) {
       const charge = scenario();
       await server.fail?.('down');
@@ -83,7 +83,7 @@ export const records: readonly Fact[] = [
   {
     id: '49b',
     name: 'the refusal says that nothing was executed, and when to come back',
-    needs: ['store down', 'time'],
+    needs: ['store down'],
     wording: true,
     async run({ scenario, server, until }) {
       await server.fail?.('down');
@@ -94,7 +94,7 @@ export const records: readonly Fact[] = [
   {
     id: '49c',
     name: 'a server that would rather run twice than not at all runs the whole request, and says that it was not protected',
-    needs: ['store down', 'time'],
+    needs: ['store down'],
     config: { failOpen: true },
     async run({ scenario, server, until }) {
       await server.fail?.('down');
