@@ -9,7 +9,7 @@ import { captureResponse } from './node-capture.js';
 import { holdRequest, type HeldRequest } from './node-hold.js';
 import { putHeaders } from './node-headers.js';
 import { requestFrom } from './node-request.js';
-import { sendResponse } from './node-send.js';
+import { sendWhole } from './node-send.js';
 
 export { idempotencyOf, platformRequestOf } from './context.js';
 
@@ -77,7 +77,7 @@ const protect = async <Tx>(dedup: Dedup<Tx>, options: HandleOptions, exchange: E
   const entrance = await enter(dedup, made, options);
   if (entrance.kind === 'entered') return run(dedup, exchange, entrance.run);
   held.release();
-  if (entrance.kind === 'answered') return sendResponse(entrance.response, response);
+  if (entrance.kind === 'answered') return sendWhole(entrance.response, response);
   putHeaders(response, entrance.headers);
   noteContext(request, dedup, entrance.context);
   request.idempotency = entrance.context;

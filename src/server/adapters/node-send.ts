@@ -53,3 +53,13 @@ export const sendResponse = async (response: Response, outgoing: ServerResponse,
     outgoing.destroy(error as Error);
   }
 };
+
+/** Sends a response whose body is there already: with its length. */
+export const sendWhole = async (response: Response, outgoing: ServerResponse): Promise<void> => {
+  putHeaders(outgoing, response.headers);
+  const bytes = response.body && new Uint8Array(await response.arrayBuffer());
+  if (bytes) outgoing.setHeader('content-length', bytes.byteLength);
+  outgoing.statusMessage = response.statusText;
+  outgoing.writeHead(response.status);
+  outgoing.end(bytes ?? undefined);
+};

@@ -71,9 +71,9 @@ describe('Express: what a handler writes to res', () => {
     expect(first.statusText).toBe('Made');
   });
 
-  it('an answer that is written at once has a length, as node:http gives it', async () => {
-    const endpoint = await charges((_req, res) => void res.end('done'));
-    expect((await post(endpoint.url)).headers.get('content-length')).toBe('4');
+  it('6: an answer that is written at once has a length, as node:http gives it, and its replay, too', async () => {
+    const [first, second] = await twice(await charges((_req, res) => void res.end('done')));
+    expect([first.headers.get('content-length'), second.headers.get('content-length')]).toEqual(['4', '4']);
   });
 
   it('a writer of what a 204 does not send comes to its end', async () => {

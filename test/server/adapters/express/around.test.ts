@@ -1,6 +1,7 @@
-import type { RequestHandler } from 'express';
+import express, { type RequestHandler } from 'express';
 import { describe, expect, it } from 'vitest';
 import { idempotencyOf, idempotent, platformRequestOf } from '../../../../src/server/adapters/express.js';
+import { square } from '../../../../src/profiles/index.js';
 import { bePatient } from '../../../support/patience.js';
 import { codeOf, dedupOf, fileOf, post, replayed } from '../serving.js';
 import { charges } from './charges.js';
@@ -66,6 +67,16 @@ describe('Express: what goes around it', () => {
     await post(endpoint.url);
     expect(seen).toEqual([true, 'k', 1, false]);
     expect(() => idempotencyOf(endpoint.dedup, {})).toThrow('has not come through an idempotency adapter');
+  });
+
+  it('finds a key in the body, where the profile has it there, and leaves the body for the handler', async () => {
+    const body = (amount: number): string => JSON.stringify({ idempotency_key: 'k', amount });
+    for (const around of [{ inside: [express.json()] }, { before: [express.json()] }]) {
+      const endpoint = await charges((req, res) => void res.status(201).json(req.body), { ...around, options: { profile: square } });
+      const [first, second] = [await post(endpoint.url, { key: '', body: body(1) }), await post(endpoint.url, { key: '', body: body(1) })];
+      expect([await first.json(), await second.json(), endpoint.runs]).toEqual([{ idempotency_key: 'k', amount: 1 }, { idempotency_key: 'k', amount: 1 }, 1]);
+      expect((await post(endpoint.url, { key: '', body: body(2) })).ok).toBe(false);
+    }
   });
 
   it('refuses to protect a request twice', async () => {

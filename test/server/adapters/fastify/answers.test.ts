@@ -58,6 +58,11 @@ describe('Fastify: what a handler replies', () => {
     expect((await bytesOf(await post((await charges(ways['a file'] as Handler)).url))).length).toBe(200_000);
   });
 
+  it('6: a whole answer has a length, and its replay, too', async () => {
+    const [first, second] = await twice(await charges(async () => 'done'));
+    expect([first.headers.get('content-length'), second.headers.get('content-length')]).toEqual(['4', '4']);
+  });
+
   it('C88: 204 and 304 go out and are replayed without a body', async () => {
     for (const status of [204, 304]) {
       const [first, second] = await twice(await charges((_request, reply) => void reply.code(status).send()));
