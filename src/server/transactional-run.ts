@@ -15,6 +15,8 @@ type Finished<T> = { readonly value: T } | { readonly error: unknown };
 interface Progress<T> {
   fence: number | undefined;
   effectStarted: boolean;
+  /** The handler has asked for the transaction, so that its effects end with that. */
+  isUsed: boolean;
   /** The handler has said how it ended. */
   isOver: boolean;
   /** Where the work has ended, whatever became of its transaction. */
@@ -33,7 +35,11 @@ const runOf = <T, Tx>({ clock }: EngineOptions<Tx>, { scope, key }: Claim, entry
     await insistOnNote(clock, () => entry.startEffect());
     progress.effectStarted = true;
   },
-  transaction: async () => (progress.isOver ? Promise.reject(transactionOver()) : entry.open()),
+  async transaction() {
+    if (progress.isOver) throw transactionOver();
+    progress.isUsed = true;
+    return entry.open();
+  },
 });
 
 /** Runs the handler inside the transaction, and says what is to be committed. */
@@ -56,11 +62,27 @@ const executed = <T>({ value: finished, settlement }: Ending<Finished<T>>, opera
   return { kind: 'executed', value: finished.value, record: RECORDED[settlement.to], operationRef };
 };
 
+/**
+ * Records how a run ended that did nothing in its transaction, so that nothing was undone with it. To enter again as one
+ * whose effects are idempotent is no second run: it brings the ending along.
+ */
+const recordAnew = async <T, Tx>({ clock }: EngineOptions<Tx>, enter: Enter<Tx>, claim: Claim, ending: Ending<Finished<T>>): Promise<Decision<T>> => {
+  const entered: Entered<Finished<T>> = await insist(clock, () => enter({ ...claim, effects: 'idempotent' }, async () => ending));
+  return entered.kind === 'ended' ? executed(entered.ending, entered.operationRef) : decisionOf(entered);
+};
+
 /** The transaction failed after its work had ended: the record tells whether it was committed all the same. */
-const recall = async <T, Tx>({ store, clock }: EngineOptions<Tx>, claim: Claim, { ending, fence }: Progress<T>, error: unknown): Promise<Decision<T>> => {
+const recall = async <T, Tx>(options: EngineOptions<Tx>, enter: Enter<Tx>, claim: Claim, { ending, fence, isUsed, effectStarted }: Progress<T>, error: unknown): Promise<Decision<T>> => {
   if (!ending || 'error' in ending.value) throw ending && 'error' in ending.value ? ending.value.error : error;
-  const row = await insist(clock, () => store.get(claim));
-  if (row?.owner === claim.owner && row.fence === fence && row.state === ending.settlement.to) return executed(ending, row.operationRef);
+  try {
+    const row = await insist(options.clock, () => options.store.get(claim));
+    if (row?.owner === claim.owner && row.fence === fence && row.state === ending.settlement.to) return executed(ending, row.operationRef);
+    if (!isUsed) return await recordAnew(options, enter, claim, ending);
+  } catch (cause) {
+    // What happened elsewhere has happened, recorded or not, and the key is in doubt.
+    if (!isUsed && effectStarted) return { kind: 'executed', value: ending.value.value, record: 'unrecorded', operationRef: claim.operationRef };
+    throw cause;
+  }
   throw error;
 };
 
@@ -68,7 +90,7 @@ const recall = async <T, Tx>({ store, clock }: EngineOptions<Tx>, claim: Claim, 
 type Try<T> = { readonly decision: Decision<T> } | { readonly rolledBack: unknown; readonly isKnown: boolean };
 
 const tryOnce = async <T, Tx>(options: EngineOptions<Tx>, enter: Enter<Tx>, claim: Claim, work: Work<T, Tx>): Promise<Try<T>> => {
-  const progress: Progress<T> = { fence: undefined, effectStarted: false, isOver: false, ending: undefined };
+  const progress: Progress<T> = { fence: undefined, effectStarted: false, isUsed: false, isOver: false, ending: undefined };
   const workWithin = async (entry: Entry<Tx>): Promise<Ending<Finished<T>>> => {
     progress.fence = entry.fence;
     progress.ending = await finish(options, claim, entry, progress, work);
@@ -80,7 +102,7 @@ const tryOnce = async <T, Tx>(options: EngineOptions<Tx>, enter: Enter<Tx>, clai
   } catch (error) {
     const mayRunAgain = progress.fence === undefined || (isContention(error) && !progress.effectStarted);
     if (mayRunAgain) return { rolledBack: error, isKnown: progress.fence !== undefined };
-    return { decision: await recall(options, claim, progress, error) };
+    return { decision: await recall(options, enter, claim, progress, error) };
   }
   return { decision: entered.kind === 'ended' ? executed(entered.ending, entered.operationRef) : decisionOf(entered) };
 };

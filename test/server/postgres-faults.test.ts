@@ -28,6 +28,10 @@ const pidOf = async (client: Pick<pg.ClientBase, 'query'>): Promise<number> => (
 /** Ends a backend and waits until it is gone. */
 const terminate = (pid: number): Promise<unknown> => shop.pool.query('SELECT pg_terminate_backend($1, 10000)', [pid]);
 
+/** Ends all backends that are in a transaction, and waits until they are gone. */
+const endHolders = (): Promise<unknown> =>
+  shop.pool.query(`SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'`);
+
 /** Afterwards all connections must be usable, and no backend may hold anything. */
 const expectWell = async (): Promise<void> => {
   await expect.poll(() => shop.busyBackends()).toBe(0);
@@ -73,6 +77,20 @@ for (const mode of ['tx', 'single-tx', 'lease'] as const) {
       };
       expect((await send(dedup, unaware, 'k')).status).toBe(500);
       expect([await shop.charges(), (await send(dedup, charge, 'k')).status, await shop.charges()]).toEqual([0, 201, 1]);
+      await expectWell();
+    });
+
+    it('in a handler that does nothing in it: its answer is recorded all the same', async () => {
+      const dedup = shop.dedup({ mode }, { pool: cuttable });
+      let runs = 0;
+      const elsewhere: Charge = async (_request, context) => {
+        runs += 1;
+        await endHolders();
+        return charged(await insertCharge(shop.pool, context));
+      };
+      const first = await send(dedup, elsewhere, 'k');
+      expect([first.status, first.headers.get('idempotency-status')]).toEqual([201, 'stored']);
+      expect([isReplay(await send(dedup, elsewhere, 'k')), runs, await shop.charges()]).toEqual([true, 1, 1]);
       await expectWell();
     });
 
