@@ -17,7 +17,7 @@ const STEPS: readonly Step[] = [
   { name: 'build', command: ['npm', 'run', '--silent', 'build'] },
   { name: 'lint', command: ['npm', 'run', '--silent', 'lint'] },
   { name: 'typecheck', command: ['npm', 'run', '--silent', 'typecheck'] },
-  { name: 'node', command: ['vitest', 'run', '--project', 'node'], tests: true },
+  { name: 'node', command: ['vitest', 'run', '--project', 'node', '--project', 'postgres-18'], tests: true },
   { name: 'browser', command: ['vitest', 'run', '--project', 'browser'], tests: true },
   { name: 'e2e', command: ['vitest', 'run', '--project', 'e2e'], tests: true },
   { name: 'package', command: ['vitest', 'run', '--project', 'package'], tests: true },
