@@ -1,6 +1,7 @@
 import { runWithin } from './borrowed.js';
 import type { Isolation, SqlDatabase, SqlExecutor } from './database.js';
 import { checkIsolation } from './isolation.js';
+import { lend } from './lent.js';
 import { piecesOf } from './placeholders.js';
 import { resultOf } from './results.js';
 import { toDriverValues } from './values.js';
@@ -53,9 +54,14 @@ export function fromDrizzle<Query>(drizzle: DrizzleSql<Query>, tag: DrizzleTag<Q
     const options = isolation && { isolationLevel: isolation };
     const run = async (tx: DrizzleSql<Query>): ReturnType<typeof work> => {
       const sql = executorOn(tx, tag);
-      const result = await work(sql, tx);
-      await sql.query(PROBE);
-      return result;
+      const loan = lend(tx, []);
+      try {
+        const result = await work(sql, loan.view);
+        await sql.query(PROBE);
+        return result;
+      } finally {
+        loan.end();
+      }
     };
     return runWithin(begun => (drizzle as DrizzleDatabase<Query, DrizzleSql<Query>>).transaction(begun, options).catch(rethrow), run);
   };

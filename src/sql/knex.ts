@@ -1,7 +1,7 @@
 import { runWithin } from './borrowed.js';
 import type { Isolation, SqlDatabase, SqlExecutor } from './database.js';
 import { checkIsolation } from './isolation.js';
-import { lentView } from './lent.js';
+import { lend } from './lent.js';
 import { piecesOf } from './placeholders.js';
 import { resultOf } from './results.js';
 import { toDriverValues } from './values.js';
@@ -47,9 +47,14 @@ export function fromKnex(knex: KnexSql): SqlExecutor {
     checkIsolation(isolation);
     const run = async (tx: KnexSql): ReturnType<typeof work> => {
       const sql = executorOn(tx);
-      const result = await work(sql, lentView(tx, ['commit', 'rollback']));
-      await sql.query(PROBE);
-      return result;
+      const loan = lend(tx, ['commit', 'rollback']);
+      try {
+        const result = await work(sql, loan.view);
+        await sql.query(PROBE);
+        return result;
+      } finally {
+        loan.end();
+      }
     };
     return runWithin(begun => (knex as KnexDatabase<KnexSql>).transaction(begun, isolation ? { isolationLevel: isolation } : {}), run);
   };

@@ -1,6 +1,7 @@
 import { runWithin } from './borrowed.js';
 import type { Isolation, SqlDatabase, SqlExecutor } from './database.js';
 import { checkIsolation } from './isolation.js';
+import { lend } from './lent.js';
 import { toDriverValues } from './values.js';
 
 interface KyselyQuery {
@@ -55,7 +56,15 @@ export function fromKysely(kysely: KyselySql): SqlExecutor {
   const transaction: SqlDatabase<KyselySql>['transaction'] = async (work, { isolation } = {}) => {
     checkIsolation(isolation);
     const builder = (kysely as KyselyDatabase<KyselySql>).transaction();
-    return runWithin(run => (isolation ? builder.setIsolationLevel(isolation) : builder).execute(run), (tx: KyselySql) => work(executorOn(tx), tx));
+    const lending = async (tx: KyselySql): ReturnType<typeof work> => {
+      const loan = lend(tx, []);
+      try {
+        return await work(executorOn(tx), loan.view);
+      } finally {
+        loan.end();
+      }
+    };
+    return runWithin(run => (isolation ? builder.setIsolationLevel(isolation) : builder).execute(run), lending);
   };
   return Object.assign(executorOn(kysely), { transaction });
 }

@@ -5,35 +5,40 @@ const notYours = (method: string): Error =>
       `Leave ${method}() out; for a transaction of your own take a connection of your own.`,
   );
 
-/**
- * Keeps these methods of a connection from those whom it is lent to, for as long as it is. Anybody else would get the
- * connection in the middle of the transaction, or its statements would be committed without the record.
- *
- * @returns what gives the methods back
- */
-export const lend = (connection: object, methods: readonly string[]): (() => void) => {
-  const taken = methods.filter(method => method in connection).map(method => [method, Object.getOwnPropertyDescriptor(connection, method)] as const);
-  for (const [method] of taken) {
-    const refuse = (): never => {
-      throw notYours(method);
-    };
-    Object.defineProperty(connection, method, { value: refuse, configurable: true, writable: true });
-  }
-  return () => {
-    for (const [method, own] of taken) {
-      if (own) Object.defineProperty(connection, method, own);
-      else Reflect.deleteProperty(connection, method);
-    }
-  };
-};
+/** What a handler hears that goes on after its end: what it does now would be part of somebody else's transaction, or of none. */
+export const over = (): Error =>
+  new Error('The transaction is over, and its connection belongs to somebody else now. Do what belongs to the answer before the handler returns or answers, and wait for it.');
 
-/** The same for an object whose own maker goes on using it: a view of it without these methods. */
-export const lentView = <Target extends object>(target: Target, methods: readonly string[]): Target =>
-  new Proxy(target, {
-    get(of, name) {
-      if (typeof name !== 'string' || !methods.includes(name)) return Reflect.get(of, name) as unknown;
-      return () => {
-        throw notYours(name);
-      };
+/** A connection, or what a library makes of it, on loan. */
+export interface Loan<Target> {
+  /** To be used like the thing itself, but for the methods that would end the transaction, until the loan ends. */
+  readonly view: Target;
+  end(): void;
+}
+
+/** Lends a connection for a transaction that the lender ends. `endings`: methods that would end it, or give the connection back. */
+export const lend = <Target extends object>(target: Target, endings: readonly string[]): Loan<Target> => {
+  let isOver = false;
+  const check = (): void => {
+    if (isOver) throw over();
+  };
+  const view = new Proxy(target, {
+    apply(of, self, values) {
+      check();
+      return Reflect.apply(of as unknown as () => unknown, self, values) as unknown;
     },
+    get(of, name) {
+      check();
+      if (typeof name === 'string' && endings.includes(name)) {
+        return () => {
+          throw notYours(name);
+        };
+      }
+      const value = Reflect.get(of, name, of) as unknown;
+      // The thing itself works on with what it was told in time.
+      return typeof value === 'function' && name !== 'constructor' ? (value.bind(of) as unknown) : value;
+    },
+    set: (of, name, value) => Reflect.set(of, name, value, of),
   });
+  return { view, end: () => void (isOver = true) };
+};

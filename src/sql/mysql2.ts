@@ -78,12 +78,12 @@ export function fromMysql2(source: MysqlConnection): SqlExecutor {
   const transaction: SqlDatabase<MysqlPoolConnection>['transaction'] = async (work, { isolation } = {}) => {
     const level = isolationClause(isolation);
     const connection = await (source as MysqlPool<MysqlPoolConnection>).getConnection();
-    const takeBack = lend(connection, ENDINGS);
+    const loan = lend(connection, ENDINGS);
     let isWell = true;
     try {
       if (level) await send(connection, `SET TRANSACTION${level}`);
       await send(connection, 'START TRANSACTION');
-      const result = await work(executorOn(connection), connection);
+      const result = await work(executorOn(connection), loan.view);
       await insistOnTransaction(connection);
       await send(connection, 'COMMIT');
       return result;
@@ -91,7 +91,7 @@ export function fromMysql2(source: MysqlConnection): SqlExecutor {
       isWell = await rollback(connection);
       throw error;
     } finally {
-      takeBack();
+      loan.end();
       if (isWell) connection.release();
       else connection.destroy();
     }

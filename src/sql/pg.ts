@@ -109,11 +109,11 @@ export function fromPg(source: PgClient & Partial<PgPool>, { prepare = false }: 
     const begin = `BEGIN${isolationClause(isolation)}`;
     const client = await (source as PgPool).connect();
     const connection = watch(client);
-    const takeBack = lend(client, ['release']);
+    const loan = lend(client, ['release']);
     let broken: Error | undefined;
     try {
       await client.query(begin);
-      const result = await work(executorOn(client, nameOf), client);
+      const result = await work(executorOn(client, nameOf), loan.view);
       // What broke it says more than that it is broken.
       if (connection.lost()) throw connection.lost() as Error;
       await commit(client);
@@ -123,7 +123,7 @@ export function fromPg(source: PgClient & Partial<PgPool>, { prepare = false }: 
       throw error;
     } finally {
       connection.end();
-      takeBack();
+      loan.end();
       client.release(connection.lost() ?? broken);
     }
   };

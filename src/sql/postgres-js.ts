@@ -1,6 +1,7 @@
 import { runWithin } from './borrowed.js';
 import type { SqlDatabase, SqlExecutor } from './database.js';
 import { isolationClause } from './isolation.js';
+import { over } from './lent.js';
 
 interface PostgresJsRows extends ReadonlyArray<unknown> {
   readonly count: number;
@@ -38,22 +39,30 @@ const guarded = <Tx extends PostgresJsSql>(sql: Tx, check: () => void): Tx =>
   });
 
 /**
- * A transaction that sends nothing after its connection is lost. postgres.js would send it, the end of the transaction
+ * A transaction that sends nothing after its end, or after its connection is lost. postgres.js would send it, the end of the transaction
  * included: into a socket that is gone, which ends the process, or on the next connection, where it is committed.
  */
 const beginGuarded = <Tx extends PostgresJsSql>(sql: PostgresJs<Tx>, options: string, work: (tx: Tx) => Promise<unknown>): Promise<unknown> => {
-  let over: Error | undefined;
+  let ended: Error | undefined;
+  let isDone = false;
   const check = (): void => {
-    if (over) throw over;
+    if (ended) throw ended;
   };
   const begun = sql.begin(options, tx => {
-    const running = work(guarded(tx, check));
-    return new Promise((resolve, reject) => void running.then(value => over ?? resolve(value), (error: Error) => over ?? reject(error)));
+    const running = work(guarded(tx, check)).finally(() => (isDone = true));
+    return new Promise((resolve, reject) => void running.then(value => ended ?? resolve(value), (error: Error) => ended ?? reject(error)));
   });
-  return begun.catch((error: Error) => {
-    over = error;
-    throw error;
-  });
+  const end = (how: Error): void => void (ended = how);
+  return begun.then(
+    result => {
+      end(over());
+      return result;
+    },
+    (error: Error) => {
+      end(isDone ? over() : error);
+      throw error;
+    },
+  );
 };
 
 /**

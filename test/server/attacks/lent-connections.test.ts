@@ -1,13 +1,17 @@
 import knex, { type Knex } from 'knex';
+import { Kysely, PostgresDialect } from 'kysely';
 import { createPool } from 'mysql2/promise';
 import { Pool } from 'pg';
+import postgresJsClient from 'postgres';
 import { expect, it } from 'vitest';
 import { createDedup, type DedupStore } from '../../../src/server/index.js';
 import { mysqlDedupStore } from '../../../src/server/stores/mysql.js';
 import { postgresDedupStore } from '../../../src/server/stores/postgres.js';
 import { fromKnex } from '../../../src/sql/knex.js';
+import { fromKysely } from '../../../src/sql/kysely.js';
 import { fromMysql2 } from '../../../src/sql/mysql2.js';
 import { fromPg } from '../../../src/sql/pg.js';
+import { fromPostgresJs } from '../../../src/sql/postgres-js.js';
 import { openForAll } from '../../support/open-for-all.js';
 import { bePatient } from '../../support/patience.js';
 import { requestOf } from '../conformance/stage.js';
@@ -83,6 +87,30 @@ const drivers: Record<string, () => Driver> = {
   },
 };
 
+const postgresJs = (): Driver => {
+  const client = postgresJsClient({ ...postgres.place, username: postgres.place.user, max: 2, onnotice: () => {} });
+  return {
+    store: postgresDedupStore(fromPostgresJs(client)) as DedupStore,
+    charge: async (tx, label) => void (await (tx as typeof client)`INSERT INTO charges (label) VALUES (${label})`),
+    other: async () => {},
+    count: countInPostgres,
+    close: () => client.end(),
+  };
+};
+
+const kysely = (): Driver => {
+  const database = new Kysely<{ charges: { label: string } }>({ dialect: new PostgresDialect({ pool: new Pool({ ...postgres.place, max: 2 }) }) });
+  return {
+    store: postgresDedupStore(fromKysely(database)) as DedupStore,
+    charge: async (tx, label) => void (await (tx as typeof database).insertInto('charges').values({ label }).execute()),
+    other: async () => {},
+    count: countInPostgres,
+    close: () => database.destroy(),
+  };
+};
+
+const late: Record<string, () => Driver> = { ...drivers, 'postgres.js': postgresJs, kysely };
+
 it.each([
   ['pg', 'release'], ['mysql2', 'release'], ['mysql2', 'end'], ['mysql2', 'beginTransaction'], ['mysql2', 'commit'], ['mysql2', 'rollback'], ['knex', 'commit'], ['knex', 'rollback'],
 ])('%s: a handler that calls %s() on its transaction hears that it must not, and nothing of it stays', async (name, ending) => {
@@ -101,6 +129,24 @@ it.each([
     expect(await driver.count(label)).toBe(0);
     expect([(await send('nothing')).status, await driver.count(label)]).toEqual([201, 1]);
     expect([(await send('nothing')).headers.get('idempotent-replayed'), await driver.count(label)]).toEqual(['true', 1]);
+  } finally {
+    await driver.close();
+  }
+});
+
+it.each(Object.keys(late))('%s: what a handler does on its transaction after its answer is done on no connection of somebody else', async name => {
+  const driver = (late[name] as () => Driver)();
+  const dedup = createDedup({ store: driver.store, scope: () => 'acme', on: { failed: () => {} } });
+  const label = `${name} late`;
+  let tx: unknown;
+  try {
+    const response = await dedup.handle(requestOf({ key: 'late' }), async (_request, context) => {
+      tx = await context.transaction();
+      return new Response('answered too early', { status: 503 });
+    }, { name });
+    expect(response.status).toBe(503);
+    await expect((async () => driver.charge(tx, label, 'nothing'))()).rejects.toThrow('The transaction is over');
+    expect(await driver.count(label)).toBe(0);
   } finally {
     await driver.close();
   }
