@@ -48,6 +48,7 @@ const coded = (code: string, message: string): Error => Object.assign(new Error(
 
 /** In Node's words and with its code, because error handlers ask for it. */
 const headersSent = (): Error => coded('ERR_HTTP_HEADERS_SENT', 'Cannot set headers after they are sent to the client.');
+const noChunk = (chunk: unknown): Error => Object.assign(new TypeError(`A body can be written as text or bytes; a value of type ${typeof chunk} came.`), { code: 'ERR_INVALID_ARG_TYPE' });
 const afterEnd = (): Error => coded('ERR_STREAM_WRITE_AFTER_END', 'Cannot write after the response has ended.');
 
 /** Chunk, encoding and callback may each be left out, or be null. */
@@ -127,6 +128,8 @@ const end = (writing: Writing, { chunk, encoding, callback }: Written): ServerRe
     callback?.(afterEnd());
     return outgoing;
   }
+  // As Node does; an answer that is another than was meant must not be recorded.
+  if (chunk !== undefined && typeof chunk !== 'string' && !(chunk instanceof Uint8Array)) throw noChunk(chunk);
   const over = (): void => {
     writing.isOver = true;
     callback?.();

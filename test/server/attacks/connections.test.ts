@@ -76,3 +76,11 @@ describe.each(Object.keys(adapters))('%s: a request that makes no sense is the c
     expect(await answersOf(origin, 'TRACE /charges HTTP/1.1\r\nHost: x\r\n\r\n', 1)).toEqual([400]);
   });
 });
+
+it.each([[5], [{}], [[1, 2]]])('express: an answer that is neither text nor bytes is an error, as in Node, and no other answer: %j', async chunk => {
+  const answers = [chunk, 'charged'];
+  const app = express().set('env', 'test').use(idempotent(dedupOf(), NAME), (_req, res) => void res.end(answers.shift()));
+  const origin = await serve(app);
+  const text = withLength([KEY], 'x');
+  expect([await answersOf(origin, text, 1), await answersOf(origin, text, 1)]).toEqual([[500], [200]]);
+});
