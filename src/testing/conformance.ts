@@ -20,7 +20,7 @@ const PATIENCE_MS = 20_000;
 const runFact = async (fact: Fact, target: ConformanceTarget): Promise<void> => {
   const { patience = PATIENCE_MS } = target;
   const over = new AbortController();
-  const stage = await openStage(target, configFor(fact, target), over.signal);
+  const stage = await openStage(target, { config: configFor(fact, target), over: over.signal, patience });
   const late = systemClock.sleep(patience, over.signal).then(() => {
     throw new Error(`It was not settled after ${patience} ms: the server gave no answer, or never came to where the case waits for it.`);
   });

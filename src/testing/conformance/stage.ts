@@ -1,59 +1,10 @@
 import { systemClock } from '../../clock.js';
-import { deriveKey, newKey } from '../../key.js';
-import { ensure } from '../check.js';
-import { CONTROL_HEADER, GUARD_HEADER, SCRIPT_HEADER, TENANT_HEADER, writeScript, type ScenarioReport, type Script, type Step } from './scenario.js';
+import type { Step } from './scenario.js';
+import { beginScenario, promised, type Scenario } from './scenario-run.js';
 import { startTarget, WORDS, type Ability, type ConformanceTarget, type Server, type ServerConfig, type Subject, type Words } from './target.js';
 
-/** A request of a case. What is not said is as in every other request of its scenario, so that two of them are repeats. */
-export interface Sent {
-  /** null: none. @default the scenario's own */
-  readonly key?: string | null | undefined;
-  /** @default '{"amount":4200}' */
-  readonly body?: BodyInit | null | undefined;
-  /** Content type of the body; null: none. @default 'application/json', and what the platform says for a form */
-  readonly type?: string | null | undefined;
-  /** @default 'POST' */
-  readonly method?: string | undefined;
-  /** Path and query. @default '/charges' */
-  readonly path?: string | undefined;
-  /** @default 'acme' */
-  readonly tenant?: string | undefined;
-  /** Turned away by the guard with this status. @default not at all */
-  readonly guard?: number | undefined;
-  readonly headers?: Readonly<Record<string, string>> | undefined;
-  readonly signal?: AbortSignal | undefined;
-  /** What this request's run does. @default the scenario's next step */
-  readonly steps?: readonly Step[] | undefined;
-  /** @default the server that the case has opened */
-  readonly to?: Server | undefined;
-}
-
-/** An answer that was read to its end. */
-export interface Answer {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly bytes: Uint8Array<ArrayBuffer>;
-  /** The parsed body; undefined where it is not JSON. */
-  readonly json: unknown;
-}
-
-/** Requests that share a script, a key and a count of runs. */
-export interface Scenario {
-  readonly id: string;
-  /** Of requests that say no other. */
-  readonly key: string;
-  send(sent?: Sent): Promise<Answer>;
-  /** Sends, and leaves the body of the answer to the case. */
-  begin(sent?: Sent): Promise<Response>;
-  /** Sends a request with header lines as they are given, and without the key that it would have. Answers with the status. */
-  sendLines(lines: readonly (readonly [name: string, value: string])[]): Promise<number>;
-  report(): Promise<ScenarioReport>;
-  runs(): Promise<number>;
-  /** Resolves when `count` runs have come to where they wait. */
-  held(count?: number): Promise<void>;
-  /** Lets the runs that wait go on. */
-  release(): Promise<void>;
-}
+export type { Answer, Sent } from './exchange.js';
+export type { Scenario } from './scenario-run.js';
 
 /** What a case has to work with. */
 export interface Stage {
@@ -84,11 +35,13 @@ export interface Stage {
   dispose(): Promise<void>;
 }
 
-const ORIGIN = 'https://shop.example';
-const CHARGE = '{"amount":4200}';
-
-/** A key that nobody has used. Not time-ordered: a server may refuse a key that says how old it is. */
-const freshKey = (): string => deriveKey(ORIGIN, [newKey()]);
+export interface StageOptions {
+  readonly config: ServerConfig;
+  /** Aborts when the case is over. */
+  readonly over: AbortSignal;
+  /** ms of real time that a silent server is waited for. */
+  readonly patience: number;
+}
 
 /** ms between two looks at something that another task is about to do. */
 const LOOK_MS = 2;
@@ -96,98 +49,26 @@ const LOOK_MS = 2;
 /** ms of the subject's time that pass between two looks. */
 const TICK_MS = 100;
 
-const jsonOf = (bytes: Uint8Array): unknown => {
-  try {
-    return JSON.parse(new TextDecoder().decode(bytes));
-  } catch {
-    return undefined;
-  }
+/** So that no run of a case outlives it. A server that is silent is not waited for once more. */
+const releaseAll = async (scenarios: readonly Scenario[], patience: number): Promise<void> => {
+  const waited = new AbortController();
+  const late = systemClock.sleep(patience, waited.signal).catch(() => {});
+  await Promise.race([Promise.allSettled(scenarios.map(scenario => scenario.release())), late]);
+  waited.abort();
 };
 
-/** A case that has failed already asks for no further answer; that one fails too must not end the process. */
-const heard = <T>(answer: Promise<T>): Promise<T> => {
-  answer.catch(() => {});
-  return answer;
-};
-
-export const readAnswer = async (response: Response): Promise<Answer> => {
-  const bytes = new Uint8Array(await response.arrayBuffer());
-  return { status: response.status, headers: response.headers, bytes, json: jsonOf(bytes) };
-};
-
-const BODILESS: ReadonlySet<string> = new Set(['GET', 'HEAD']);
-
-const requestOf = (script: Script, key: string, { header }: Words, sent: Sent): Request => {
-  const { method = 'POST', path = '/charges', body = CHARGE, tenant = 'acme', guard, to, signal } = sent;
-  const type = sent.type === undefined && !(body instanceof FormData) && body !== null ? 'application/json' : sent.type;
-  const headers = new Headers([
-    [SCRIPT_HEADER, writeScript(script)],
-    [TENANT_HEADER, tenant],
-    ...(sent.key === null ? [] : [[header, sent.key ?? key] satisfies [string, string]]),
-    ...(type ? [['content-type', type] satisfies [string, string]] : []),
-    ...(guard === undefined ? [] : [[GUARD_HEADER, String(guard)] satisfies [string, string]]),
-    ...Object.entries(sent.headers ?? {}),
-  ]);
-  const init = { method, headers, redirect: 'manual' as const, ...(signal && { signal }), ...(!BODILESS.has(method) && { body }) };
-  return new Request(`${to?.origin ?? ORIGIN}${path}`, init);
-};
-
-const control = async (server: Server, id: string, what: 'report' | 'release'): Promise<ScenarioReport> => {
-  const headers = { [SCRIPT_HEADER]: writeScript({ id, steps: [] }), [CONTROL_HEADER]: what };
-  const response = await server.fetch(new Request(`${server.origin ?? ORIGIN}/charges`, { headers }));
-  ensure(response.ok, `the scenario handler answers the kit's own GET requests; it answered ${response.status}. Mount it for every method and path, behind the dedup layer`);
-  return (await response.json()) as ScenarioReport;
-};
-
-const addUp = (reports: readonly ScenarioReport[]): ScenarioReport => {
-  const sum = (name: keyof ScenarioReport): number => reports.reduce((total, report) => total + report[name], 0);
-  // Effects are counted where the records are: all servers see the same ones.
-  const effects = reports.reduce((most, report) => Math.max(most, report.effects), 0);
-  return { runs: sum('runs'), held: sum('held'), aborted: sum('aborted'), forbidden: sum('forbidden'), effects };
-};
-
-/** A subject's abilities, which its target has promised. */
-const promised = <T>(ability: T | undefined, name: string): T => {
-  ensure(ability, `the target names an ability that needs '${name}', so it has it. Add it, or do not name the ability`);
-  return ability;
-};
-
-export const openStage = async (target: ConformanceTarget, config: ServerConfig, over: AbortSignal): Promise<Stage> => {
+/** A fresh subject with its first server. */
+export const openStage = async (target: ConformanceTarget, { config, over, patience }: StageOptions): Promise<Stage> => {
   const subject = await startTarget(target);
   const words: Words = { ...WORDS, ...target.words };
-  const servers: Server[] = [await subject.open(config)];
+  const servers: [Server, ...Server[]] = [await subject.open(config)];
   const scenarios: Scenario[] = [];
-  const first = servers[0] as Server;
-
   const eventually = async (holds: () => Promise<boolean> | boolean): Promise<void> => {
     while (!(await holds())) await systemClock.sleep(LOOK_MS, over);
   };
-  const askAll = (id: string, what: 'report' | 'release'): Promise<ScenarioReport[]> => Promise.all(servers.map(server => control(server, id, what)));
-
-  const scenario = (...steps: readonly Step[]): Scenario => {
-    const id = newKey();
-    const key = freshKey();
-    const begin = (sent: Sent = {}): Promise<Response> => {
-      const to = sent.to ?? first;
-      return heard(to.fetch(requestOf({ id, steps: sent.steps ?? steps }, key, words, { ...sent, to })));
-    };
-    const report = async (): Promise<ScenarioReport> => subject.report?.(id) ?? addUp(await askAll(id, 'report'));
-    const runs = async (): Promise<number> => (await report()).runs;
-    const opened: Scenario = {
-      id, key, begin, report, runs,
-      sendLines: lines => promised(first.sendLines, 'sendLines')(requestOf({ id, steps }, key, words, { key: null, to: first }), lines),
-      send: sent => heard(begin(sent).then(readAnswer)),
-      held: (count = 1) => eventually(async () => (await report()).held >= count),
-      release: async () => void (await (subject.release?.(id) ?? askAll(id, 'release'))),
-    };
-    scenarios.push(opened);
-    return opened;
-  };
-
   const advance = (ms: number): Promise<void> => promised(subject.advance, 'advance')(ms);
-
   return {
-    subject, server: first, words, scenario, advance, eventually,
+    subject, server: servers[0], words, advance, eventually,
     lease: target.lease ?? 30_000,
     retention: target.retention ?? 86_400_000,
     margin: (subject.drift ?? 0) + 1,
@@ -199,6 +80,11 @@ export const openStage = async (target: ConformanceTarget, config: ServerConfig,
       servers.push(server);
       return server;
     },
+    scenario(...steps) {
+      const scenario = beginScenario(steps, { subject, servers, words, eventually });
+      scenarios.push(scenario);
+      return scenario;
+    },
     async until(promise) {
       if (!subject.advance) return promise;
       let settled = false;
@@ -208,8 +94,7 @@ export const openStage = async (target: ConformanceTarget, config: ServerConfig,
       return promise;
     },
     async dispose() {
-      // So that no run of this case outlives it.
-      await Promise.allSettled(scenarios.map(each => each.release()));
+      await releaseAll(scenarios, patience);
       await subject.dispose?.();
     },
   };

@@ -166,7 +166,10 @@ export type Verdict = 'applied' | 'not-applied' | { readonly answer: Response };
 /** What a case works on: records of its own, and the processes that share them. */
 export interface Subject {
   open(config: ServerConfig): Promise<Server> | Server;
-  /** What happened in a scenario, at all servers. @default asked of each server's handler, through its `fetch` */
+  /**
+   * What happened in a scenario, at all servers. Several servers that count effects in one place need it.
+   * @default asked of each server's handler, through its `fetch`, and added up
+   */
   report?(id: string): Promise<ScenarioReport>;
   /** Lets the runs of a scenario go on, at all servers. @default told to each server's handler, through its `fetch` */
   release?(id: string): Promise<void>;
