@@ -42,8 +42,13 @@ export const enteringSingleTx = <Tx>(database: SqlDatabase<Tx>, table: Table, { 
       hasRow = true;
       return seen;
     };
+    // The record is gone if the transaction was rolled back under its handler, and nobody could resolve the note by itself.
+    const note = async (fence: number): Promise<void> => {
+      await table.insert(control, blankColumns(table, claim));
+      await table.note(control, claim, fence);
+    };
     const inTransaction = async (on: SqlExecutor, tx: Tx): Promise<Entered<T>> =>
-      (await runLocked({ table, on, tx, seen: await lockRow(on), barrier: BARRIER, note: fence => table.note(control, claim, fence) }, claim, work)) as Entered<T>;
+      (await runLocked({ table, on, tx, seen: await lockRow(on), barrier: BARRIER, note }, claim, work)) as Entered<T>;
     try {
       return (await undoable({ database, table, claim, relock: lockRow }, database.transaction(inTransaction, { isolation: 'read committed' }))) as Entered<T>;
     } catch (error) {

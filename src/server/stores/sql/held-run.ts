@@ -94,7 +94,7 @@ export const runLocked = async <T, Tx>({ table, on, tx, seen, note, barrier }: L
   };
   const ending = await work({ fence, attempt, operationRef, open, startEffect });
   await (await watching)?.();
-  const ensureSame = (): Promise<void> => ensureSameTransaction(table, on, seen, () => note(fence));
+  const ensureSame = (): Promise<void> => ensureSameTransaction(table, on, seen.transaction, () => note(fence));
   if (watching && !ending.keep) {
     await ensureSame();
     throw new Undo({ ending, next, announced });

@@ -7,7 +7,7 @@ import { enteringTx } from './enter-tx.js';
 import { isPlain, type SqlStoreOptions } from './mode.js';
 import { purgeTable } from './purge.js';
 import type { Table } from './table.js';
-import { watchWhole } from './whole.js';
+import { ensureSameTransaction, transactionIn, watchWhole } from './whole.js';
 
 /** Times that a decision is made anew because the row changed under it. Each loss is another request's progress. */
 const MAX_DECISIONS = 20;
@@ -44,15 +44,19 @@ export const sqlDedupStore = <Tx>(database: SqlDatabase<Tx>, table: Table, optio
     get: async ref => (await table.read(database, ref))?.row,
     purge: purgeOptions => purgeTable(database, table, purgeOptions),
     transact: work => database.transaction(async (on, tx) => {
+      const began = await transactionIn(table, on);
       const ensureWhole = await watchWhole(table, on);
       try {
         return await work(tx, async (hold, settlement) => {
           await ensureWhole();
+          if (await table.settle(on, hold, settlement, began)) return true;
+          await ensureSameTransaction(table, on, began);
           return settle(on, hold, settlement);
         });
       } catch (error) {
         // What is lost cannot be rolled back any more, which counts more than why it should be.
         await ensureWhole();
+        await ensureSameTransaction(table, on, began);
         throw error;
       }
     }, { isolation: options.isolation }),

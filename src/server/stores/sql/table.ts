@@ -44,9 +44,9 @@ export interface Table {
   insert(on: SqlExecutor, columns: Assignments, noWait?: Statement): Promise<boolean>;
   /** Writes over the row that was read. False: it is not as it was, or was locked in another transaction than this. */
   replace(on: SqlExecutor, seen: SeenRow, columns: Assignments): Promise<boolean>;
-  /** Changes the row in progress that is held. False: it is not held. */
-  change(on: SqlExecutor, hold: Hold, columns: Assignments): Promise<boolean>;
-  settle(on: SqlExecutor, hold: Hold, settlement: Settlement): Promise<boolean>;
+  /** Changes the row in progress that is held. False: it is not held, or `on` is in another transaction than the one given. */
+  change(on: SqlExecutor, hold: Hold, columns: Assignments, transaction?: string): Promise<boolean>;
+  settle(on: SqlExecutor, hold: Hold, settlement: Settlement, transaction?: string): Promise<boolean>;
   /** The columns of a record, its times as moments. */
   columns(record: DedupRecord): Assignments;
   /** Notes that the run with this fence may have effects elsewhere. */
@@ -96,8 +96,9 @@ export const tableOf = (dialect: Dialect, name: string): Table => {
       throw error;
     }
   };
-  const change: Table['change'] = async (on, { owner, fence, ...ref }, columns) => {
-    const held = sql`${at(ref)} AND owner = ${owner} AND fence = ${fence} AND status = 'in_progress'`;
+  const inTransaction = (id: string | undefined): Statement => (dialect.transaction && id !== undefined ? sql` AND ${dialect.transaction} = ${id}` : raw(''));
+  const change: Table['change'] = async (on, { owner, fence, ...ref }, columns, transaction) => {
+    const held = sql`${at(ref)} AND owner = ${owner} AND fence = ${fence} AND status = 'in_progress'${inTransaction(transaction)}`;
     return (await run(on, sql`UPDATE ${names.keys} SET ${assignments(columns)}, revision = revision + 1 WHERE ${held}`)).changed > 0;
   };
   const locking = dialect.transaction ? sql`, ${dialect.transaction} AS transaction` : raw('');
@@ -121,11 +122,10 @@ export const tableOf = (dialect: Dialect, name: string): Table => {
     },
     insertFromNow: (on, record) => insert(on, columnsOf(record, dialect.later)),
     async replace(on, { row, revision, transaction }, columns) {
-      const within = dialect.transaction && transaction !== undefined ? sql` AND ${dialect.transaction} = ${transaction}` : raw('');
-      const same = sql`${at(row)} AND revision = ${revision}${within}`;
+      const same = sql`${at(row)} AND revision = ${revision}${inTransaction(transaction)}`;
       return (await run(on, sql`UPDATE ${names.keys} SET ${assignments(columns)}, revision = revision + 1 WHERE ${same}`)).changed > 0;
     },
-    settle: (on, hold, settlement) => change(on, hold, settledColumns(settlement, dialect.later)),
+    settle: (on, hold, settlement, transaction) => change(on, hold, settledColumns(settlement, dialect.later), transaction),
     columns: record => columnsOf(record, dialect.time),
     async note(on, { scope, key }, fence) {
       await run(on, dialect.note(names.effects, { scope: sql`${scope}`, id_key: sql`${key}`, fence: sql`${fence}`, started_at: dialect.later(0) }));

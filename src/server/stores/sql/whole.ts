@@ -2,7 +2,7 @@ import { SamekeyError } from '../../../errors.js';
 import type { SqlExecutor } from '../../../sql/database.js';
 import { sql } from '../../../sql/statement.js';
 import { hasCode } from '../../contention.js';
-import { transactionOf, type SeenRow, type Table } from './table.js';
+import { transactionOf, type Table } from './table.js';
 
 const lost = (cause?: unknown): SamekeyError =>
   new SamekeyError(
@@ -37,12 +37,16 @@ export const watchWhole = async ({ run, dialect: { whole } }: Table, on: SqlExec
   return () => (checking ??= check());
 };
 
+/** The transaction that statements on `on` run in, where the dialect can tell. */
+export const transactionIn = async ({ run, dialect: { transaction } }: Table, on: SqlExecutor): Promise<string | undefined> =>
+  transaction && transactionOf((await run(on, sql`SELECT ${transaction} AS transaction`)).rows[0] ?? {});
+
 /** The same by the id of the transaction, which costs a statement: for when the row cannot be settled, or the transaction is to be rolled back. */
-export const ensureSameTransaction = async ({ run, dialect: { transaction } }: Table, on: SqlExecutor, began: SeenRow, doubt: () => Promise<unknown>): Promise<void> => {
-  if (!transaction || began.transaction === undefined) return;
+export const ensureSameTransaction = async (table: Table, on: SqlExecutor, began: string | undefined, doubt: () => Promise<unknown> = async () => {}): Promise<void> => {
+  if (began === undefined) return;
   // One in which a statement has failed answers nothing more; nothing of it will stay.
-  const now = await run(on, sql`SELECT ${transaction} AS transaction`).then(({ rows }) => transactionOf(rows[0] ?? {}), () => began.transaction);
-  if (now === began.transaction) return;
+  const now = await transactionIn(table, on).catch(() => began);
+  if (now === began) return;
   await doubt();
   throw lost();
 };
