@@ -12,7 +12,7 @@ import type { SqlExecutor } from '../../src/sql/database.js';
 import { fromNodeSqlite, onNodeSqlite } from '../../src/sql/node-sqlite.js';
 import { manualClock } from '../support/manual-clock.js';
 import { bePatient } from '../support/patience.js';
-import { codeOf, endpointOf, isReplay, LEASE, type Stage } from './conformance/stage.js';
+import { codeOf, endpointOf, isReplay, LEASE, type Stage } from './support/endpoint.js';
 
 bePatient();
 

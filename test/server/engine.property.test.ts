@@ -4,7 +4,7 @@ import { mortalStore } from '../../src/msw/mortal-store.js';
 import { createDedup } from '../../src/server/index.js';
 import { memoryDedupStore } from '../../src/server/stores/memory.js';
 import { manualClock } from '../support/manual-clock.js';
-import { gate, requestOf } from './conformance/stage.js';
+import { gate, requestOf } from './support/endpoint.js';
 
 const HOUR = 3_600_000;
 const LEASE = 6 * HOUR;

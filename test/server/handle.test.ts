@@ -3,7 +3,7 @@ import { LeaseLostError, type DedupStore } from '../../src/server/index.js';
 import { memoryDedupStore } from '../../src/server/stores/memory.js';
 import { manualClock } from '../support/manual-clock.js';
 import { bePatient } from '../support/patience.js';
-import { endpointOf, gate, isReplay, LEASE, passUntil, requestOf, type Stage } from './conformance/stage.js';
+import { endpointOf, gate, isReplay, LEASE, passUntil, requestOf, type Stage } from './support/endpoint.js';
 
 bePatient();
 

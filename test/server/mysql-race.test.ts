@@ -5,7 +5,7 @@ import { mysqlDedupStore, type MysqlDedupStoreOptions } from '../../src/server/s
 import { fromMysql2, type SqlDatabase, type SqlExecutor } from '../../src/sql/index.js';
 import { openForAll } from '../support/open-for-all.js';
 import { bePatient } from '../support/patience.js';
-import { gate, isReplay, requestOf } from './conformance/stage.js';
+import { gate, isReplay, requestOf } from './support/endpoint.js';
 import { crowd } from './support/crowd.js';
 import { freshMysql, type MysqlDatabase } from './support/mysql.js';
 

@@ -8,7 +8,7 @@ import { claimOf, completed, DAY, HOUR, win } from '../../src/testing/dedup/subj
 import { gate } from '../support/gate.js';
 import { openForAll } from '../support/open-for-all.js';
 import { bePatient } from '../support/patience.js';
-import { requestOf } from './conformance/stage.js';
+import { requestOf } from './support/endpoint.js';
 import { freshMysql, type MysqlDatabase } from './support/mysql.js';
 import { spiedDatabase, type Sent } from './support/spied-database.js';
 import { hold, openShop } from './transactions/shop.js';

@@ -5,7 +5,7 @@ import { memoryDedupStore } from '../../src/server/stores/memory.js';
 import { postgresDedupStore, type PostgresDedupStoreOptions } from '../../src/server/stores/postgres.js';
 import type { SqlMode } from '../../src/server/stores/sql/mode.js';
 import { fromPg } from '../../src/sql/index.js';
-import { gate, isReplay, requestOf, type Sent } from './conformance/stage.js';
+import { gate, isReplay, requestOf, type Sent } from './support/endpoint.js';
 import { freshPostgres, type PostgresDatabase } from './support/postgres.js';
 import { describeAnnouncements, type HoldingDatabase } from './transactions/announcements.js';
 import { describeDuplicates, describeStaleHandlers } from './transactions/duplicates.js';

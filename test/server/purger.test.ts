@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { createDedup, type DedupStore, type PurgeReport } from '../../src/server/index.js';
 import { memoryDedupStore } from '../../src/server/stores/memory.js';
 import { manualClock } from '../support/manual-clock.js';
-import { DAY, endpointOf } from './conformance/stage.js';
+import { DAY, endpointOf } from './support/endpoint.js';
 
 it('purges at once and then every so often, in batches until nothing is due, until it is stopped', async () => {
   const clock = manualClock();

@@ -4,7 +4,7 @@ import { redisDedupStore, type RedisDedupStore } from '../../src/server/stores/r
 import { claimOf, completed, win } from '../../src/testing/dedup/subject.js';
 import { manualClock } from '../support/manual-clock.js';
 import { bePatient } from '../support/patience.js';
-import { codeOf, endpointOf, gate, hasty, isReplay, type Endpoint } from './conformance/stage.js';
+import { codeOf, endpointOf, gate, hasty, isReplay, type Endpoint } from './support/endpoint.js';
 import { CLIENTS, connectNodeRedis, type Connect, type TestClient } from './support/redis.js';
 import type { RedisProxy } from './support/redis-proxy.js';
 import { needRedisServer, openClient, openProxy, openServer } from './support/redis-scene.js';

@@ -3,7 +3,7 @@ import { redisDedupStore } from '../../src/server/stores/redis.js';
 import { claimOf, win } from '../../src/testing/dedup/subject.js';
 import { manualClock } from '../support/manual-clock.js';
 import { bePatient } from '../support/patience.js';
-import { endpointOf, hasty } from './conformance/stage.js';
+import { endpointOf, hasty } from './support/endpoint.js';
 import { CLIENTS, connectNodeRedis, type TestClient } from './support/redis.js';
 import { needRedisServer, openClient, openServer } from './support/redis-scene.js';
 import type { TestServer } from './support/redis-server.js';

@@ -3,7 +3,7 @@ import { redisDedupStore } from '../../src/server/stores/redis.js';
 import { startScript, type Spoken } from '../keystore/support/processes.js';
 import { manualClock } from '../support/manual-clock.js';
 import { bePatient } from '../support/patience.js';
-import { codeOf, endpointOf, gate, isReplay, LEASE, type Endpoint } from './conformance/stage.js';
+import { codeOf, endpointOf, gate, isReplay, LEASE, type Endpoint } from './support/endpoint.js';
 import { age, CLIENTS, type TestClient } from './support/redis.js';
 import { needRedis, openClient, openPrefix } from './support/redis-scene.js';
 

@@ -1,11 +1,15 @@
 import { describe, it } from 'vitest';
 import { redisDedupStore, type RedisDedupStore, type RedisDedupStoreOptions } from '../../src/server/stores/redis.js';
+import { describeConformance } from '../../src/testing/conformance.js';
 import { describeDedupStore } from '../../src/testing/dedup-store.js';
-import { describeConformance } from './conformance/suite.js';
+import { bePatient } from '../support/patience.js';
 import { describeStoreModel } from './model/suite.js';
 import { agingClock } from './support/aging-clock.js';
 import { age, CLIENTS, dropAll, freshPrefix } from './support/redis.js';
 import { needRedis } from './support/redis-scene.js';
+import { dedupTarget } from './support/targets.js';
+
+bePatient();
 
 await needRedis();
 
@@ -39,8 +43,8 @@ describe.each(Object.entries(CLIENTS))('redisDedupStore over %s', (name, connect
   // Stories go on for months, and back: what Redis deletes by itself meanwhile has tests of its own.
   describeStoreModel('the store', () => create({ doubtTtl: Infinity, expiredTtl: Infinity }), { stories: 100 });
 
-  describeConformance(`Redis over ${name}`, async () => {
+  describeConformance({ describe, it }, dedupTarget(`Redis over ${name}`, async () => {
     const { pass, ...subject } = await create();
     return { ...subject, clock: agingClock(pass) };
-  });
+  }));
 });

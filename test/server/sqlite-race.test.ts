@@ -8,7 +8,7 @@ import { claimOf, kindsOf } from '../../src/testing/dedup/subject.js';
 import { startScript, temporaryDirectory } from '../keystore/support/processes.js';
 import { gate } from '../support/gate.js';
 import { bePatient } from '../support/patience.js';
-import { requestOf } from './conformance/stage.js';
+import { requestOf } from './support/endpoint.js';
 import { crowd, type Crowd } from './support/crowd.js';
 import { freshSqlite } from './support/sqlite.js';
 

@@ -3,7 +3,7 @@ import type { DedupStore, HandlerContext } from '../../../src/server/index.js';
 import { memoryDedupStore } from '../../../src/server/stores/memory.js';
 import { manualClock } from '../../support/manual-clock.js';
 import { bePatient } from '../../support/patience.js';
-import { codeOf, endpointOf, gate, hasty, passUntil, type Stage } from '../conformance/stage.js';
+import { codeOf, endpointOf, gate, hasty, passUntil, type Stage } from '../support/endpoint.js';
 
 bePatient();
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { hmacFingerprint, type DedupOptions, type FingerprintInput } from '../../../src/server/index.js';
 import { memoryDedupStore } from '../../../src/server/stores/memory.js';
 import { manualClock } from '../../support/manual-clock.js';
-import { codeOf, endpointOf, isReplay } from '../conformance/stage.js';
+import { codeOf, endpointOf, isReplay } from '../support/endpoint.js';
 
 const textOf = ({ body }: FingerprintInput): string => new TextDecoder().decode(body);
 const recipientOf = (input: FingerprintInput): string => (JSON.parse(textOf(input)) as { to: string }).to;

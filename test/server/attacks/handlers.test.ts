@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createDedup, LeaseLostError, NoTransactionError, type DedupStore, type HandlerContext } from '../../../src/server/index.js';
 import { memoryDedupStore } from '../../../src/server/stores/memory.js';
 import { manualClock } from '../../support/manual-clock.js';
-import { codeOf, endpointOf, requestOf, type Stage } from '../conformance/stage.js';
+import { codeOf, endpointOf, requestOf, type Stage } from '../support/endpoint.js';
 
 const stage = (): Stage => {
   const clock = manualClock();

@@ -14,7 +14,7 @@ import { fromPg } from '../../../src/sql/pg.js';
 import { fromPostgresJs } from '../../../src/sql/postgres-js.js';
 import { openForAll } from '../../support/open-for-all.js';
 import { bePatient } from '../../support/patience.js';
-import { requestOf } from '../conformance/stage.js';
+import { requestOf } from '../support/endpoint.js';
 import { freshMysql, type MysqlDatabase } from '../support/mysql.js';
 import { freshPostgres, type PostgresDatabase } from '../support/postgres.js';
 

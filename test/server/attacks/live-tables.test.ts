@@ -10,7 +10,7 @@ import { fromNodeSqlite } from '../../../src/sql/node-sqlite.js';
 import { gate } from '../../support/gate.js';
 import { openForAll } from '../../support/open-for-all.js';
 import { bePatient } from '../../support/patience.js';
-import { isReplay, requestOf } from '../conformance/stage.js';
+import { isReplay, requestOf } from '../support/endpoint.js';
 import { freshMysql, type MysqlDatabase } from '../support/mysql.js';
 import { freshPostgres, type PostgresDatabase } from '../support/postgres.js';
 

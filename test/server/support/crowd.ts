@@ -1,5 +1,5 @@
 import type { Dedup, Handler } from '../../../src/server/index.js';
-import { isReplay, requestOf } from '../conformance/stage.js';
+import { isReplay, requestOf } from './endpoint.js';
 
 /** What became of many identical requests at once. */
 export interface Crowd {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { gate, isReplay } from '../conformance/stage.js';
+import { gate, isReplay } from '../support/endpoint.js';
 import { hold, openShop, type ShopDatabase } from './shop.js';
 
 /** What others hear while a handler has its transaction open: for databases in which transactions do not wait for each other. */

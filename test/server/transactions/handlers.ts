@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isReplay } from '../conformance/stage.js';
+import { isReplay } from '../support/endpoint.js';
 import { openShop, type ShopDatabase } from './shop.js';
 
 /** What the transaction of a handler is, whatever holds its key: the same facts for every store on a database. */

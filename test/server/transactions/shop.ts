@@ -1,5 +1,5 @@
 import { createDedup, type Dedup, type DedupOptions, type DedupRecord, type DedupStore, type Handler, type HandlerContext } from '../../../src/server/index.js';
-import { gate, requestOf, type Sent } from '../conformance/stage.js';
+import { gate, requestOf, type Sent } from '../support/endpoint.js';
 
 /** A store on a SQL database, with a table of charges beside it. */
 export interface ShopDatabase<Tx> {

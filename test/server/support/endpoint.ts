@@ -12,12 +12,6 @@ export interface Stage {
   dispose?(): Promise<void>;
 }
 
-/** One case of the conformance list; the number is its place there. */
-export interface Conformance {
-  readonly name: string;
-  run(stage: Stage): Promise<void>;
-}
-
 export const LEASE = 30_000;
 export const DAY = 86_400_000;
 
@@ -88,8 +82,6 @@ export const endpointOf = (stage: Stage, work: Work = created, options: Partial<
 
 export const codeOf = async (response: Response): Promise<string> => ((await response.json()) as { code: string }).code;
 
-export const bytesOf = async (response: Response): Promise<number[]> => [...new Uint8Array(await response.arrayBuffer())];
-
 export const isReplay = (response: Response): boolean => response.headers.get('idempotent-replayed') === 'true';
 
 /** A promise and what settles it. */
@@ -117,27 +109,3 @@ export const hasty = (clock: Clock): Clock => ({
   ...clock,
   sleep: (ms, signal, background) => (background ? clock.sleep(ms, signal, background) : Promise.resolve()),
 });
-
-type Method = 'claim' | 'renew' | 'settle';
-
-/**
- * A store whose calls go wrong in the given order: `refuse` fails before anything is done, `lose` after it was done.
- * After the list all is well.
- */
-export const faulty = (store: DedupStore, plan: Partial<Record<Method, ('refuse' | 'lose')[]>>): DedupStore => {
-  const call = async <T>(method: Method, work: () => Promise<T>): Promise<T> => {
-    const fault = plan[method]?.shift();
-    if (fault === 'refuse') throw new Error('store unreachable');
-    const result = await work();
-    if (fault === 'lose') throw new Error('connection lost');
-    return result;
-  };
-  return {
-    ...store,
-    claim: claim => call('claim', () => store.claim(claim)),
-    renew: (hold, lease, started) => call('renew', () => store.renew(hold, lease, started)),
-    settle: (hold, settlement) => call('settle', () => store.settle(hold, settlement)),
-  };
-};
-
-export const always = (fault: 'refuse' | 'lose'): ('refuse' | 'lose')[] => Array.from({ length: 1000 }, () => fault);
