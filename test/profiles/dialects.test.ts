@@ -232,7 +232,7 @@ describe('60: stripe v2', () => {
 it('58: preflights of a dialect allow both of its headers', async () => {
   const handler = withCors(() => new Response(), { origins: '*', profile: azure });
   const preflight = new Request('https://api.test/', { method: 'OPTIONS', headers: { origin: 'https://shop.test', 'access-control-request-method': 'POST' } });
-  expect((await handler(preflight)).headers.get('access-control-allow-headers')).toBe('Repeatability-Request-ID, Repeatability-First-Sent, Content-Type');
+  expect((await handler(preflight)).headers.get('access-control-allow-headers')).toBe('Repeatability-Request-ID, Repeatability-First-Sent, Content-Type, If-Match, If-None-Match');
 });
 
 it('58: a page may read the verdicts of every dialect', async () => {
