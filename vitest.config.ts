@@ -26,11 +26,15 @@ const IN_NODE = {
   execArgv: ['--import', new URL('./tools/resolve-ts.ts', import.meta.url).href],
 };
 
+/** Test files at once. Some open 80 connections, and a PostgreSQL takes 100 unless it is told otherwise. */
+const WORKERS = 2;
+
 const tallyFile = process.env['SAMEKEY_TALLY'];
 
 export default defineConfig({
   test: {
     allowOnly: !isCI,
+    maxWorkers: WORKERS,
     reporters: tallyFile === undefined ? ['default'] : ['default', tallyReporter(tallyFile)],
     projects: [
       {
