@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { fromPg, type SqlExecutor } from '../../src/sql/index.js';
 import { gate } from '../support/gate.js';
 import { bePatient } from '../support/patience.js';
 import { charge, charged, codeOf, insertCharge, isReplay, openShop, send, type Charge, type Shop } from './support/shop.js';
@@ -61,6 +62,28 @@ describe('C69: an effect elsewhere, announced by a run that died in its transact
     expect(await dedup.resolve({ scope: 'acme', name: 'charge', key: 'k' }, 'not-applied')).toBe(true);
     expect([(await send(dedup, charge, 'k')).status, await shop.charges()]).toEqual([201, 2]);
   });
+});
+
+it('C69: an announcement that is written late hides no newer one', async () => {
+  const [late, written] = [gate(), gate()];
+  const slow: SqlExecutor = {
+    async query(text, values) {
+      await late.opened;
+      const result = await fromPg(shop.pool).query(text, values);
+      written.open();
+      return result;
+    },
+  };
+  const impatient: Charge = async (_request, context) => {
+    // It gives up before the announcement is acknowledged, so it has no effect.
+    context.effectStarted().catch(() => {});
+    throw new TypeError('boom');
+  };
+  expect((await send(shop.dedup({ control: slow }), impatient, 'k')).status).toBe(500);
+  expect((await send(shop.dedup(), die, 'k')).status).toBe(500);
+  late.open();
+  await written.opened;
+  expect([await codeOf(await send(shop.dedup(), charge, 'k')), await shop.charges()]).toEqual(['idempotency_indeterminate', 1]);
 });
 
 describe('a run whose lease is over while its transaction goes on', () => {

@@ -92,20 +92,22 @@ const doubtfulAfterLease = (effects: number): Fate => async (scene, endpoint, ke
   await doubtful(effects)(scene, endpoint, key);
 };
 
-type Fates = Readonly<Record<Exclude<Step, 'after-record'>, readonly [title: string, fate: Fate]>>;
+type Fates = Readonly<Partial<Record<Step, readonly [title: string, fate: Fate]>>>;
 
 const AT_ONCE = ['nothing is left, and the next one runs at once', free] as const;
 const AFTER_LEASE = ['nothing is left, and one of many runs when the lease is over', freeAfterLease] as const;
 const DOUBT = ['the effect stays one, and the key is in doubt at once', doubtful(1)] as const;
 const LATER_DOUBT = ['the effect stays one, and the key is in doubt when the lease is over', doubtfulAfterLease(1)] as const;
+const NO_EFFECT_YET = ['the key is in doubt at once, though nothing happened', doubtful(0)] as const;
 const NO_EFFECT = ['nobody can know that nothing happened: the key is in doubt when the lease is over', doubtfulAfterLease(0)] as const;
 const RECORDED = ['the next one gets the recorded answer', recorded] as const;
 
 const FATES: Readonly<Record<Endpoint, Fates>> = {
   tx: { 'after-claim': AT_ONCE, 'after-effect': AT_ONCE, 'before-record': AT_ONCE, 'before-commit': AT_ONCE },
-  'tx-elsewhere': { 'after-claim': AT_ONCE, 'after-effect': DOUBT, 'before-record': DOUBT, 'before-commit': DOUBT },
+  'tx-elsewhere': { 'after-claim': AT_ONCE, 'after-announcement': NO_EFFECT_YET, 'after-effect': DOUBT, 'before-record': DOUBT, 'before-commit': DOUBT },
   lease: { 'after-claim': AFTER_LEASE, 'after-effect': AFTER_LEASE, 'before-record': AFTER_LEASE, 'before-commit': AFTER_LEASE },
-  'lease-elsewhere': { 'after-claim': NO_EFFECT, 'after-effect': LATER_DOUBT, 'before-record': LATER_DOUBT, 'before-commit': LATER_DOUBT },
+  'lease-elsewhere': { 'after-claim': NO_EFFECT, 'after-announcement': NO_EFFECT, 'after-effect': LATER_DOUBT, 'before-record': LATER_DOUBT },
+  'lease-marked': { 'after-claim': AFTER_LEASE, 'after-announcement': NO_EFFECT, 'after-effect': LATER_DOUBT, 'before-record': LATER_DOUBT },
 };
 
 const TITLES: Readonly<Record<Endpoint, string>> = {
@@ -113,10 +115,12 @@ const TITLES: Readonly<Record<Endpoint, string>> = {
   'tx-elsewhere': 'effects elsewhere, announced in the transaction that holds the key',
   lease: 'effects in a transaction under a lease',
   'lease-elsewhere': 'effects elsewhere under a lease',
+  'lease-marked': 'effects elsewhere under a lease, and none before their announcement',
 };
 
 const CASES: Readonly<Record<Step, string>> = {
   'after-claim': '34, C68: killed after its claim',
+  'after-announcement': '35, C69: killed after its announcement',
   'after-effect': '35, C69: killed after its effect',
   'before-record': '35, C69: killed before its record',
   'before-commit': '35: killed before its commit',
@@ -138,7 +142,7 @@ describe.each(SUBJECTS)('a worker that dies by SIGKILL, $name', subject => {
 
   for (const parked of subject.batches.flat()) {
     const { endpoint, step } = parked;
-    const [title, fate] = step === 'after-record' ? RECORDED : FATES[endpoint][step];
+    const [title, fate] = FATES[endpoint][step] ?? RECORDED;
     test(`${CASES[step]}, ${TITLES[endpoint]}: ${title}`, { timeout: PATIENCE_MS }, () => fate(scene, endpoint, keyOf(parked)));
   }
 });

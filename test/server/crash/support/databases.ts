@@ -44,12 +44,21 @@ const byLabel = (charges: readonly Charge[]): ReadonlyMap<string, readonly numbe
   return ids;
 };
 
-const STEPS: readonly Step[] = ['after-claim', 'after-effect', 'before-record', 'before-commit', 'after-record'];
-
+const WITHIN: readonly Step[] = ['after-claim', 'after-effect', 'before-record', 'before-commit', 'after-record'];
 /** The record of a leased run that had its effect elsewhere is written without a transaction. */
-const parkable = (endpoint: Endpoint): Parked[] => STEPS.filter(step => endpoint !== 'lease-elsewhere' || step !== 'before-commit').map(step => ({ endpoint, step }));
+const ELSEWHERE: readonly Step[] = ['after-claim', 'after-announcement', 'after-effect', 'before-record', 'after-record'];
 
-const all = (['tx', 'tx-elsewhere', 'lease', 'lease-elsewhere'] as const).flatMap(parkable);
+const STEPS: Readonly<Record<Endpoint, readonly Step[]>> = {
+  tx: WITHIN,
+  'tx-elsewhere': [...ELSEWHERE, 'before-commit'],
+  lease: WITHIN,
+  'lease-elsewhere': ELSEWHERE,
+  'lease-marked': ELSEWHERE,
+};
+
+const parkable = (...endpoints: readonly Endpoint[]): Parked[] => endpoints.flatMap(endpoint => STEPS[endpoint].map(step => ({ endpoint, step })));
+
+const all = parkable('tx', 'tx-elsewhere', 'lease', 'lease-elsewhere', 'lease-marked');
 
 const postgres: CrashSubject = {
   name: 'PostgreSQL',
@@ -89,7 +98,7 @@ const mysql: CrashSubject = {
 
 /** While one transaction is open nobody else can write, so each of these stands alone. */
 const ALONE: readonly Step[] = ['after-effect', 'before-record', 'before-commit'];
-const leased = [...parkable('lease'), ...parkable('lease-elsewhere')];
+const leased = parkable('lease', 'lease-elsewhere', 'lease-marked');
 const isAlone = ({ endpoint, step }: Parked): boolean => endpoint === 'lease' && ALONE.includes(step);
 
 const sqlite: CrashSubject = {

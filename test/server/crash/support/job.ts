@@ -3,6 +3,7 @@ import type { Place } from '../../../support/sql-servers.js';
 /** Where a request can be made to stand still for ever. */
 export type Step =
   | 'after-claim' // the handler has begun, nothing is done
+  | 'after-announcement' // an effect elsewhere is announced, and not done
   | 'after-effect' // the business row is written
   | 'before-record' // the handler has answered, the record does not say so
   | 'before-commit' // the record says so in a transaction that is open
@@ -13,7 +14,8 @@ export type Endpoint =
   | 'tx' // in the transaction that holds the key
   | 'tx-elsewhere' // announced, while that transaction is open
   | 'lease' // in a transaction that records the answer, under a lease
-  | 'lease-elsewhere'; // announced, under a lease
+  | 'lease-elsewhere' // announced, under a lease; nobody says that nothing happens before
+  | 'lease-marked'; // the same, and nothing happens before the announcement
 
 /** Which database a worker uses. */
 export type WorkerDatabase = { readonly kind: 'postgres' | 'mysql'; readonly place: Place } | { readonly kind: 'sqlite'; readonly path: string };

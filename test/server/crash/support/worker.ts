@@ -79,6 +79,7 @@ const elsewhere = ({ elsewhere: charge }: Charging<unknown>): Handler<Response> 
   say(`entered ${context.key}`);
   await halt('after-claim');
   await context.effectStarted();
+  await halt('after-announcement');
   const id = await charge(context);
   await halt('after-effect');
   return charged(id);
@@ -98,6 +99,7 @@ const endpoints: Record<Endpoint, (request: Request) => Promise<Response> | unde
   // A worker that dies takes what it did in the transaction with it, so the next one may begin.
   lease: request => leaseDedup.handle(request, within(charging), { name: 'lease', effects: 'marked' }),
   'lease-elsewhere': request => leaseDedup.handle(request, elsewhere(charging), { name: 'lease-elsewhere' }),
+  'lease-marked': request => leaseDedup.handle(request, elsewhere(charging), { name: 'lease-marked', effects: 'marked' }),
 };
 
 const serve = async (request: Request): Promise<Response> => (await endpoints[new URL(request.url).pathname.slice(1) as Endpoint]?.(request)) ?? new Response(null, { status: 404 });
