@@ -7,7 +7,7 @@ import { bePatient } from '../support/patience.js';
 import { describeStoreModel } from './model/suite.js';
 import { agingClock } from './support/aging-clock.js';
 import { freshMysql, mysqlLedger, mysqlWorker, type MysqlDatabase } from './support/mysql.js';
-import { dedupTarget, WITHOUT_LEASE, type StoreStage } from './support/targets.js';
+import { dedupTarget, SETTLES_IN_TRANSACTION, WITHOUT_LEASE, type StoreStage } from './support/targets.js';
 
 bePatient();
 
@@ -39,3 +39,9 @@ describeConformance({ describe, it }, dedupTarget(
 ));
 
 describeConformance({ describe, it }, dedupTarget('mysql, lease', () => stageOf('lease')));
+
+describeConformance({ describe, it }, dedupTarget(
+  'mysql, lease, with effects in the transaction of the answer',
+  () => ({ ...stageOf('lease'), worker: () => mysqlWorker(db, { mode: 'lease' }), ledger: mysqlLedger(db.pool) }),
+  { abilities: ['transactions'], without: SETTLES_IN_TRANSACTION },
+));

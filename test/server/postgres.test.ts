@@ -6,7 +6,7 @@ import { bePatient } from '../support/patience.js';
 import { describeStoreModel } from './model/suite.js';
 import { agingClock } from './support/aging-clock.js';
 import { freshPostgres, postgresLedger, postgresWorker, type PostgresDatabase } from './support/postgres.js';
-import { dedupTarget, WITHOUT_LEASE, type DedupTargetOptions, type StoreStage } from './support/targets.js';
+import { dedupTarget, SETTLES_IN_TRANSACTION, WITHOUT_LEASE, type DedupTargetOptions, type StoreStage } from './support/targets.js';
 
 bePatient();
 
@@ -32,6 +32,12 @@ const stageOf = (mode: 'tx' | 'single-tx' | 'lease'): StoreStage => ({
 });
 
 describeConformance({ describe, it }, dedupTarget('postgres, lease', () => stageOf('lease')));
+
+describeConformance({ describe, it }, dedupTarget(
+  'postgres, lease, with effects in the transaction of the answer',
+  () => ({ ...stageOf('lease'), worker: () => postgresWorker(db, { mode: 'lease' }), ledger: postgresLedger(db.pool) }),
+  { abilities: ['transactions'], without: SETTLES_IN_TRANSACTION },
+));
 
 const transactional = (mode: 'tx' | 'single-tx', options: Omit<DedupTargetOptions, 'abilities'>): ConformanceTarget =>
   dedupTarget(

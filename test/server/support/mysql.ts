@@ -82,13 +82,14 @@ export const mysqlWorker = ({ place, pool: admin }: Pick<MysqlDatabase, 'place' 
   const pool = createPool({ ...place, connectionLimit: WORKER_CONNECTIONS });
   const open = new Map<number, { destroy(): void }>();
   pool.on('connection', connection => open.set(connection.threadId as number, connection));
-  return {
-    store: mysqlDedupStore(fromMysql2(pool), options),
-    async die() {
-      for (const connection of open.values()) connection.destroy();
-      await untilGone(admin, [...open.keys()]);
-    },
+  const die = async (): Promise<void> => {
+    // A dead process opens no connections; one that lives on would renew its leases.
+    pool.end().catch(() => {});
+    for (const connection of open.values()) connection.destroy();
+    await untilGone(admin, [...open.keys()]);
   };
+  let death: Promise<void> | undefined;
+  return { store: mysqlDedupStore(fromMysql2(pool), options), die: () => (death ??= die()) };
 };
 
 /** Effects as rows of the transaction that records the answer. */

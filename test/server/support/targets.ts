@@ -74,8 +74,11 @@ const ABILITIES: readonly Ability[] = [
   'config failOpen', 'config profile', 'config latest', 'config recover', 'config clockSkew',
 ];
 
+/** What cannot be done to a run whose end is a part of its transaction: no fault hits the one without the other. */
+export const SETTLES_IN_TRANSACTION: readonly Ability[] = ['store settle-refused', 'store settle-lost', 'store settle-down'];
+
 /** What a store lacks that holds keys by a transaction: there is no lease to lose, and no end beside the commit. */
-export const WITHOUT_LEASE: readonly Ability[] = ['cut off', 'signal', 'store claim-lost', 'store settle-refused', 'store settle-lost', 'store settle-down'];
+export const WITHOUT_LEASE: readonly Ability[] = ['cut off', 'signal', 'store claim-lost', ...SETTLES_IN_TRANSACTION];
 
 const nameOf = (path: string): string => path.split(/[/?]/)[1] ?? '';
 
