@@ -127,3 +127,23 @@ describe('a run whose lease is over while its transaction goes on', () => {
     expect([(await send(dedup, charge, 'k')).status, await shop.charges()]).toEqual([201, 1]);
   });
 });
+
+describe('an announcement that was committed while the statement that locked the row had an older view of the notes', () => {
+  // What that view would have missed is written down after the lock is there.
+  const late = (handler: Charge): Charge => async (request, context) => {
+    await shop.pool.query('INSERT INTO idempotency_keys_effects SELECT scope, id_key, fence + 1, now() FROM idempotency_keys');
+    return handler(request, context);
+  };
+  const announcing: Charge = async (request, context) => {
+    await context.effectStarted();
+    return charge(request, context);
+  };
+  const swallowing: Charge = async (request, context) => {
+    await context.effectStarted().catch(() => {});
+    return charge(request, context);
+  };
+  it.each([['says nothing itself', charge], ['announces an effect too', announcing], ['goes on where it must not', swallowing]])('a run that %s is rolled back, and the key is in doubt', async (_name, handler) => {
+    expect((await send(shop.dedup(), late(handler), 'k')).status).toBe(500);
+    expect([await shop.charges(), await codeOf(await send(shop.dedup(), charge, 'k')), await shop.charges()]).toEqual([0, 'idempotency_indeterminate', 0]);
+  });
+});

@@ -47,7 +47,7 @@ const dialect: Dialect = {
   insert: (table, row) => sql`${insertInto(table, row)} ON CONFLICT (scope, id_key) DO NOTHING`,
   duplicate: new Set(),
   note: (table, row) =>
-    sql`${insertInto(sql`${table} AS noted`, row)} ON CONFLICT (scope, id_key) DO UPDATE SET fence = greatest(noted.fence, excluded.fence), started_at = excluded.started_at`,
+    sql`${insertInto(sql`${table} AS noted`, row)} ON CONFLICT (scope, id_key) DO UPDATE SET fence = excluded.fence, started_at = excluded.started_at WHERE noted.fence < excluded.fence`,
   updateRows: (table, changes, refs) => sql`UPDATE ${table} SET ${changes} WHERE ${among(refs)}`,
   deleteRows: (table, refs) => sql`DELETE FROM ${table} WHERE ${among(refs)}`,
   skipLocked: raw('FOR UPDATE OF k SKIP LOCKED'),

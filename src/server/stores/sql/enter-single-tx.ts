@@ -43,9 +43,9 @@ export const enteringSingleTx = <Tx>(database: SqlDatabase<Tx>, table: Table, { 
       return seen;
     };
     // The record is gone if the transaction was rolled back under its handler, and nobody could resolve the note by itself.
-    const note = async (fence: number): Promise<void> => {
+    const note = async (fence: number): Promise<boolean> => {
       await table.insert(control, blankColumns(table, claim));
-      await table.note(control, claim, fence);
+      return table.note(control, claim, fence);
     };
     const inTransaction = async (on: SqlExecutor, tx: Tx): Promise<Entered<T>> =>
       (await runLocked({ table, on, tx, seen: await lockRow(on), barrier: BARRIER, note }, claim, work)) as Entered<T>;

@@ -38,7 +38,7 @@ export const enteringTx = <Tx>(database: SqlDatabase<Tx>, table: Table, { isolat
   const barrier = isolation === 'serializable' && table.dialect.readsLock ? BARRIER : undefined;
 
   const lockAndRun = <T>(claim: Claim, work: Work<Tx, T>, first: boolean): Promise<Entered<T> | undefined> => {
-    const note = (fence: number): Promise<void> => table.note(control, claim, fence);
+    const note = (fence: number): Promise<boolean> => table.note(control, claim, fence);
     const inTransaction = async (on: SqlExecutor, tx: Tx): Promise<Entered<T> | undefined> => {
       const seen = first ? await lockInserted(on, table, claim) : await table.lock(on, claim, table.dialect.skipLocked);
       return seen && runLocked({ table, on, tx, seen, note, barrier }, claim, work);

@@ -67,11 +67,15 @@ export interface Locked<Tx> {
   readonly on: SqlExecutor;
   readonly tx: Tx;
   readonly seen: SeenRow;
-  /** Notes that the run with this fence may have effects elsewhere. */
-  readonly note: (fence: number) => Promise<void>;
+  /** Notes that the run with this fence may have effects elsewhere. False: another one has noted that. */
+  readonly note: (fence: number) => Promise<boolean>;
   /** Why a handler cannot announce them. Undefined: it can. */
   readonly barrier: string | undefined;
 }
+
+// The note was committed, and its run died, while the statement that locked the row was on its way with an older view.
+const announcedElsewhere = (key: string): SamekeyError =>
+  new SamekeyError('TRANSACTION_LOST', `Another run under key "${key}" announced an effect and died at the moment when this one began. All of this one is rolled back, and the key is in doubt.`);
 
 /** Runs the handler under the lock. What it did stays only together with the settled row. */
 export const runLocked = async <T, Tx>({ table, on, tx, seen, note, barrier }: Locked<Tx>, claim: Claim, work: Work<Tx, T>): Promise<Entered<T>> => {
@@ -87,12 +91,17 @@ export const runLocked = async <T, Tx>({ table, on, tx, seen, note, barrier }: L
     await (watching ??= watchWhole(table, on, () => note(fence)));
     return tx;
   };
+  // Where the row showed it, this claim runs in spite of it.
+  const isKnown = seen.row.effectStarted;
+  let isForeign = false;
   const startEffect = async (): Promise<void> => {
     if (barrier !== undefined) throw new SamekeyError('NOT_POSSIBLE', barrier);
     announced = true;
-    await note(fence);
+    isForeign = !(await note(fence)) && !isKnown;
+    if (isForeign) throw announcedElsewhere(claim.key);
   };
   const ending = await work({ fence, attempt, operationRef, open, startEffect });
+  if (isForeign) throw announcedElsewhere(claim.key);
   await (await watching)?.();
   const ensureSame = (): Promise<void> => ensureSameTransaction(table, on, seen.transaction, () => note(fence));
   if (watching && !ending.keep) {
@@ -100,7 +109,7 @@ export const runLocked = async <T, Tx>({ table, on, tx, seen, note, barrier }: L
     throw new Undo({ ending, next, announced });
   }
   const held = seen.row.fence === 0 ? heldColumns(next) : table.columns(next);
-  if (await table.replace(on, seen, { ...held, ...settledColumns(ending.settlement, table.dialect.later) })) return { kind: 'ended', ending, operationRef };
+  if (await table.replace(on, seen, { ...held, ...settledColumns(ending.settlement, table.dialect.later) }, !announced && !isKnown)) return { kind: 'ended', ending, operationRef };
   await ensureSame();
   throw new Error(`The row of key "${claim.key}" changed although it was locked. All was rolled back.`);
 };

@@ -42,15 +42,19 @@ export interface Table {
   insertFromNow(on: SqlExecutor, record: DedupRecord): Promise<boolean>;
   /** Inserts a row with the dialect's `noWait` before it, or with nothing. False: the key exists. */
   insert(on: SqlExecutor, columns: Assignments, noWait?: Statement): Promise<boolean>;
-  /** Writes over the row that was read. False: it is not as it was, or was locked in another transaction than this. */
-  replace(on: SqlExecutor, seen: SeenRow, columns: Assignments): Promise<boolean>;
+  /**
+   * Writes over the row that was read. False: it is not as it was, or was locked in another transaction than this.
+   *
+   * @param silent - also false where a run that is not in the row has announced an effect elsewhere
+   */
+  replace(on: SqlExecutor, seen: SeenRow, columns: Assignments, silent?: boolean): Promise<boolean>;
   /** Changes the row in progress that is held. False: it is not held, or `on` is in another transaction than the one given. */
   change(on: SqlExecutor, hold: Hold, columns: Assignments, transaction?: string): Promise<boolean>;
   settle(on: SqlExecutor, hold: Hold, settlement: Settlement, transaction?: string): Promise<boolean>;
   /** The columns of a record, its times as moments. */
   columns(record: DedupRecord): Assignments;
-  /** Notes that the run with this fence may have effects elsewhere. */
-  note(on: SqlExecutor, ref: RecordRef, fence: number): Promise<void>;
+  /** Notes that the run with this fence may have effects elsewhere. False: that has been noted already. */
+  note(on: SqlExecutor, ref: RecordRef, fence: number): Promise<boolean>;
   readonly dialect: Dialect;
   readonly names: { readonly keys: Statement; readonly effects: Statement };
 }
@@ -121,14 +125,16 @@ export const tableOf = (dialect: Dialect, name: string): Table => {
       return rows.map(seen);
     },
     insertFromNow: (on, record) => insert(on, columnsOf(record, dialect.later)),
-    async replace(on, { row, revision, transaction }, columns) {
-      const same = sql`${at(row)} AND revision = ${revision}${inTransaction(transaction)}`;
+    async replace(on, { row, revision, transaction }, columns, silent = false) {
+      const quiet = silent ? sql` AND NOT EXISTS (SELECT 1 FROM ${names.effects} e WHERE e.scope = ${row.scope} AND e.id_key = ${row.key} AND e.fence > ${row.fence})` : raw('');
+      const same = sql`${at(row)} AND revision = ${revision}${inTransaction(transaction)}${quiet}`;
       return (await run(on, sql`UPDATE ${names.keys} SET ${assignments(columns)}, revision = revision + 1 WHERE ${same}`)).changed > 0;
     },
     settle: (on, hold, settlement, transaction) => change(on, hold, settledColumns(settlement, dialect.later), transaction),
     columns: record => columnsOf(record, dialect.time),
     async note(on, { scope, key }, fence) {
-      await run(on, dialect.note(names.effects, { scope: sql`${scope}`, id_key: sql`${key}`, fence: sql`${fence}`, started_at: dialect.later(0) }));
+      const row = { scope: sql`${scope}`, id_key: sql`${key}`, fence: sql`${fence}`, started_at: dialect.later(0) };
+      return (await run(on, dialect.note(names.effects, row))).changed > 0;
     },
   };
 };

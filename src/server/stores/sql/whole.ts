@@ -21,7 +21,7 @@ export type WholeCheck = () => Promise<void>;
  *
  * @param doubt - notes, outside of the transaction, that nobody knows what was done
  */
-export const watchWhole = async ({ run, dialect: { whole } }: Table, on: SqlExecutor, doubt: () => Promise<void> = async () => {}): Promise<WholeCheck> => {
+export const watchWhole = async ({ run, dialect: { whole } }: Table, on: SqlExecutor, doubt: () => Promise<unknown> = async () => {}): Promise<WholeCheck> => {
   if (!whole) return async () => {};
   await run(on, whole.mark);
   const check = async (): Promise<void> => {
