@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 /** In the order of how long they take. Each is a script of its own and prints its figures beside their goals. */
-const BENCHES = ['size.ts', 'cpu.ts', 'keystore/file.ts', 'keystore/indexeddb.ts'];
+const BENCHES = ['size.ts', 'cpu.ts', 'keystore/file.ts', 'keystore/indexeddb.ts', 'engine/engine.ts'];
 
 const loader = new URL('../tools/resolve-ts.ts', import.meta.url).href;
 

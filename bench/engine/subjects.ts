@@ -8,11 +8,11 @@ import { fromPg } from '../../src/sql/pg.js';
 /** Serves one request. */
 export type Serve = (request: Request) => Promise<Response>;
 
-const ANSWER = { id: 'ch_1', amount: 4200, status: 'succeeded' };
-const EFFECT = 'INSERT INTO charges (key) VALUES ($1)';
+export const ANSWER = { id: 'ch_1', amount: 4200, status: 'succeeded' };
+export const EFFECT = 'INSERT INTO charges (key) VALUES ($1)';
 const ANSWER_HEADERS = JSON.stringify([['content-type', 'application/json']]);
 
-const keyOf = (request: Request): string => request.headers.get('idempotency-key') ?? '';
+export const keyOf = (request: Request): string => request.headers.get('idempotency-key') ?? '';
 
 const answer = (): Response => Response.json(ANSWER, { status: 201 });
 
@@ -90,8 +90,8 @@ export const BARE: Readonly<Record<'tx' | 'single-tx' | 'lease', (pool: pg.Pool)
 };
 
 /** The same effect through samekey. In lease mode it is a statement of its own, as it is for effects elsewhere. */
-export const ourPostgres = (pool: pg.Pool, mode: 'tx' | 'single-tx' | 'lease'): Serve => {
-  const dedup = createDedup({ store: postgresDedupStore(fromPg(pool), { mode }), scope: () => 'bench' });
+export const ourPostgres = (pool: pg.Pool, mode: 'tx' | 'single-tx' | 'lease', prepare = false): Serve => {
+  const dedup = createDedup({ store: postgresDedupStore(fromPg(pool, { prepare }), { mode }), scope: () => 'bench' });
   const charge: Handler<Response, pg.PoolClient> = async (_request, context) => {
     const on = mode === 'lease' ? pool : await context.transaction();
     await on.query(EFFECT, [context.key]);
