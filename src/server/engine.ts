@@ -1,6 +1,6 @@
 import { insist } from './lease.js';
 import { runUnderLease } from './leased-run.js';
-import type { Claim, Effects, RecordRef } from './record.js';
+import type { Claim, Effects, RecordRef, Resolution } from './record.js';
 import { decisionOf, type Decision, type EngineOptions, type Work } from './run.js';
 import { runInTransaction } from './transactional-run.js';
 import { releaseUnused } from './unused-claim.js';
@@ -21,6 +21,8 @@ export interface EngineRequest extends RecordRef {
   readonly effects: Effects;
   /** ms since 1970, where the key tells. */
   readonly keyMadeAt?: number | undefined;
+  /** Asked before doubt is told, by the reference of the operation: what the world says about it. Undefined: nobody knows. */
+  readonly recover?: ((operationRef: string) => Promise<Resolution | undefined>) | undefined;
 }
 
 /** ms between two looks of a duplicate that waits: short for quick handlers, and easy on the store for slow ones. */
@@ -58,11 +60,11 @@ const runOrWait = async <T, Tx>(options: EngineOptions<Tx>, claim: Claim, work: 
   }
 };
 
-const runOrRecover = async <T, Tx>(options: EngineOptions<Tx>, claim: Claim, work: Work<T, Tx>): Promise<Decision<T>> => {
+const runOrRecover = async <T, Tx>(options: EngineOptions<Tx>, claim: Claim, recover: EngineRequest['recover'], work: Work<T, Tx>): Promise<Decision<T>> => {
   const decision = await runOrWait(options, claim, work);
   if (decision.kind !== 'indeterminate') return decision;
   try {
-    const resolution = await options.recover?.({ scope: claim.scope, key: claim.key, operationRef: decision.operationRef });
+    const resolution = await recover?.(decision.operationRef);
     if (!resolution) return decision;
     await insist(options.clock, () => options.store.resolve(claim, resolution));
   } catch (cause) {
@@ -75,11 +77,11 @@ const runOrRecover = async <T, Tx>(options: EngineOptions<Tx>, claim: Claim, wor
 export const createEngine = <Tx = unknown>(options: EngineOptions<Tx>): Engine<Tx> => {
   const running = new Set<Promise<unknown>>();
   return {
-    async run(request, work) {
+    async run({ recover, ...request }, work) {
       const { newId, lease, keyRetention, onExpired } = options;
       const id = newId();
       const claim: Claim = { ...request, owner: id, operationRef: id, lease, keyRetention, onExpired };
-      const run = runOrRecover(options, claim, work);
+      const run = runOrRecover(options, claim, recover, work);
       running.add(run);
       try {
         return await run;

@@ -1,14 +1,10 @@
-import { storableHeaders } from './answer.js';
 import { createEngine } from './engine.js';
 import type { HandleOptions, Handler } from './handler.js';
 import { settingsOf, type DedupOptions, type KeyOwner } from './options.js';
 import { handleRequest, recordScope, type Pipeline } from './pipeline.js';
 import { startPurger, type Purger, type StartPurgeOptions } from './purger.js';
-import type { Resolution, StoredAnswer } from './record.js';
 import type { PurgeOptions, PurgeReport } from './store.js';
-
-/** How an operator ends doubt. `answer` is what a repeat gets; without it, that the request was executed (200). */
-export type Verdict = 'not-applied' | 'applied' | { readonly answer: Response };
+import { resolutionOf, type Verdict } from './verdict.js';
 
 export interface Dedup<Tx = unknown> {
   /**
@@ -21,7 +17,7 @@ export interface Dedup<Tx = unknown> {
    */
   handle(request: Request, handler: Handler<Response, Tx>, options: HandleOptions): Promise<Response>;
   handle(request: Request, handler: Handler<Response | undefined, Tx>, options: HandleOptions): Promise<Response | undefined>;
-  /** Ends doubt about a key. False when there is none. */
+  /** Ends doubt about a key. False when there is none: never was, or somebody has ended it. Rejects with a TypeError for what is no owner or no verdict. */
   resolve(owner: KeyOwner, verdict: Verdict): Promise<boolean>;
   /** Keeps the table small; call it now and then, from wherever you run such work. Expiry does not depend on it. */
   purge(options?: PurgeOptions): Promise<PurgeReport>;
@@ -35,26 +31,26 @@ export interface Dedup<Tx = unknown> {
   idle(): Promise<void>;
 }
 
-const storedFor = async (verdict: Exclude<Verdict, 'not-applied'>, mayStore: (name: string) => boolean): Promise<StoredAnswer> => {
-  if (verdict === 'applied') return { status: 200, headers: [], body: null, omitted: 'resolved' };
-  const { answer } = verdict;
-  return { status: answer.status, headers: storableHeaders(answer.headers, mayStore), body: answer.body && new Uint8Array(await answer.arrayBuffer()) };
+const ensureOwner = (owner: unknown): void => {
+  const { scope, name, key } = (owner ?? {}) as Partial<Record<keyof KeyOwner, unknown>>;
+  if ([scope, name, key].every(part => typeof part === 'string' && part !== '')) return;
+  throw new TypeError('resolve wants { scope, name, key }: what scope said, the name of the endpoint, and the key as the client sent it.');
 };
 
 /** Makes the dedup layer of an HTTP server, or of a mock of one. */
 export const createDedup = <Tx = unknown>(options: DedupOptions<Tx>): Dedup<Tx> => {
   const settings = settingsOf(options);
-  const { store, retention, keyRetention, mayStore } = settings;
-  const engine = createEngine({ ...settings, recover: settings.recover });
+  const { store } = settings;
+  const engine = createEngine(settings);
   const pipeline: Pipeline<Tx> = { settings, engine };
   const handle = (request: Request, handler: Handler<Response | undefined, Tx>, handleOptions: HandleOptions): Promise<Response | undefined> =>
     handleRequest(pipeline, request, handler, handleOptions);
   return {
     handle: handle as Dedup<Tx>['handle'],
-    async resolve({ scope, name, key }, verdict) {
-      const resolution: Resolution =
-        verdict === 'not-applied' ? { to: 'retryable', keyRetention } : { to: 'completed', answer: await storedFor(verdict, mayStore), retention, keyRetention };
-      return store.resolve({ scope: recordScope(settings, scope, name), key }, resolution);
+    async resolve(owner, verdict) {
+      ensureOwner(owner);
+      const { scope, name, key } = owner;
+      return store.resolve({ scope: recordScope(settings, scope, name), key }, await resolutionOf(verdict, settings));
     },
     purge: purgeOptions => store.purge(purgeOptions),
     startPurge: purgeOptions => startPurger(batch => store.purge(batch), settings.clock, purgeOptions),

@@ -1,8 +1,9 @@
-export { createDedup, type Dedup, type Verdict } from './http.js';
+export { createDedup, type Dedup } from './http.js';
+export type { Verdict } from './verdict.js';
 export type { HandleOptions, Handler, HandlerContext } from './handler.js';
 export type { DedupEvents, DedupOptions, KeyOwner } from './options.js';
 export { createEngine, type Engine, type EngineRequest } from './engine.js';
-export type { Decision, EngineOptions, Outcome, Recover, RecordedAs, Run, Work } from './run.js';
+export type { Decision, EngineOptions, Outcome, RecordedAs, Run, Work } from './run.js';
 export type { Purger, StartPurgeOptions } from './purger.js';
 export { fingerprint, type FingerprintInput } from '../fingerprint.js';
 export { hmacFingerprint } from './hmac-fingerprint.js';

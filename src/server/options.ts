@@ -6,8 +6,9 @@ import type { Profile } from '../profiles/profile.js';
 import { durationOf } from './durations.js';
 import type { Effects } from './record.js';
 import type { Refusal } from './refusal.js';
-import type { Recover, RecordedAs } from './run.js';
+import type { RecordedAs } from './run.js';
 import type { DedupStore } from './store.js';
+import type { Verdict } from './verdict.js';
 
 /** Whose keys these are, and at which endpoint. */
 export interface KeyOwner {
@@ -79,8 +80,11 @@ export interface DedupOptions<Tx = unknown> {
    * says what it looks like now. `stored` is the first answer, where it was kept. Undefined: the first answer will do.
    */
   readonly latest?: ((repeat: KeyOwner & { readonly stored: Response | undefined }) => Response | undefined | Promise<Response | undefined>) | undefined;
-  /** Asked before a request is refused because the outcome of the first one is unknown. */
-  readonly recover?: Recover | undefined;
+  /**
+   * Asked before a repeat is told that the outcome of the first request is unknown: what the world says about it, in the
+   * words of `resolve`. Undefined: nobody knows. What it throws becomes a 503, and the doubt stays.
+   */
+  readonly recover?: ((doubt: KeyOwner & { readonly operationRef: string }) => Verdict | undefined | Promise<Verdict | undefined>) | undefined;
   /** Makes the ids of runs. @default newKey */
   readonly newId?: (() => string) | undefined;
   readonly on?: DedupEvents | undefined;

@@ -5,7 +5,7 @@ import { outcomeOf, withHeaders } from './answer.js';
 import { readRequestBody } from './bytes.js';
 import { isContention } from './contention.js';
 import { effectsTransaction } from './effects.js';
-import type { Engine } from './engine.js';
+import type { Engine, EngineRequest } from './engine.js';
 import { isRetryable } from './errors.js';
 import { unprotected, type HandleOptions, type Handler } from './handler.js';
 import { readKey } from './key-header.js';
@@ -16,6 +16,7 @@ import { replayFor } from './replay.js';
 import { reportFailure, tell } from './reports.js';
 import type { Decision, Outcome, Run } from './run.js';
 import { readSentKey } from './sent-key.js';
+import { resolutionOf } from './verdict.js';
 
 /** What all steps of a request need. */
 export interface Pipeline<Tx> {
@@ -133,6 +134,15 @@ const askingForPlain = (request: Request): Request => {
   return request;
 };
 
+/** Asks the application what became of the first run, in the words in which an operator says it. */
+const recoverOf = (settings: Reporting['settings'], owner: KeyOwner): EngineRequest['recover'] => {
+  const { recover } = settings;
+  return recover && (async operationRef => {
+    const verdict = await recover({ ...owner, operationRef });
+    return verdict && resolutionOf(verdict, settings);
+  });
+};
+
 /** From the key on: the body is read, the engine decides, the handler gets a request of its own that no client can abort. */
 const execute = async <Tx>(pipeline: Pipeline<Tx>, request: Request, handler: AnyHandler<Tx>, owner: KeyOwner, { effects, madeAt }: Terms): Promise<Response | undefined> => {
   const { settings, engine } = pipeline;
@@ -141,7 +151,7 @@ const execute = async <Tx>(pipeline: Pipeline<Tx>, request: Request, handler: An
   if (!body) return refuse(pipeline, request, owner, { code: 'idempotency_request_too_large' });
   const detached = (signal: AbortSignal | null): Request => new Request(request, { method: request.method, body, signal });
   const fingerprint = comparesBodies ? await settings.fingerprint(fingerprintInput(request, body, identityHeaders)) : NOT_COMPARED;
-  const claim = { scope: recordScope(settings, owner.scope, owner.name), key: owner.key, fingerprint, effects, keyMadeAt: madeAt };
+  const claim = { scope: recordScope(settings, owner.scope, owner.name), key: owner.key, fingerprint, effects, keyMadeAt: madeAt, recover: recoverOf(settings, owner) };
   let decision: Decision<Response | undefined>;
   try {
     decision = await engine.run(claim, run => work(pipeline, askingForPlain(detached(run.signal)), handler, owner, run));

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.js';
-import type { ClaimResult, RecordRef, Resolution, Settlement, StoredAnswer } from './record.js';
+import type { ClaimResult, RecordRef, Settlement, StoredAnswer } from './record.js';
 import type { DedupStore } from './store.js';
 
 /** What a run knows of itself. */
@@ -43,9 +43,6 @@ export type Decision<T> =
   | { readonly kind: 'unavailable'; readonly cause: unknown; readonly isKnown: boolean }
   | Exclude<ClaimResult, { kind: 'won' | 'completed' }>;
 
-/** Asked about an indeterminate record before it is refused: what the world says about it. Undefined: nobody knows. */
-export type Recover = (record: RecordRef & { readonly operationRef: string }) => Promise<Resolution | undefined>;
-
 export interface EngineOptions<Tx = unknown> {
   readonly store: DedupStore<Tx>;
   readonly clock: Clock;
@@ -60,7 +57,6 @@ export interface EngineOptions<Tx = unknown> {
   readonly onExpired: 'fresh' | 'refuse';
   /** ms that a duplicate waits for the run in progress before it is refused. */
   readonly wait: number;
-  readonly recover: Recover | undefined;
   /** Whether what a refused request (status 400 and more) did in its transaction stays. */
   readonly commitOnError: boolean;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LeaseLostError, type DedupStore } from '../../src/server/index.js';
+import { LeaseLostError, type DedupStore, type Verdict } from '../../src/server/index.js';
 import { memoryDedupStore } from '../../src/server/stores/memory.js';
 import { manualClock } from '../support/manual-clock.js';
 import { bePatient } from '../support/patience.js';
@@ -166,4 +166,39 @@ it('a key that was claimed without anybody learning it is freed, so that the nex
   await clock.advance(100);
   await expect.poll(async () => (await store.get(RUNNING))?.state).toBe('retryable');
   expect([(await endpoint.send({ key: 'k' })).status, endpoint.runs]).toEqual([201, 1]);
+});
+
+describe('doubt that the application can end', () => {
+  const dies = (effect: () => void) => async (_request: Request, context: { effectStarted(): Promise<void> }): Promise<never> => {
+    await context.effectStarted();
+    effect();
+    throw new TypeError('the network went away');
+  };
+
+  it('is asked about in public words, and answered in the words of resolve', async () => {
+    const asked: unknown[] = [];
+    const verdicts: (Verdict | undefined)[] = [undefined, { answer: Response.json({ id: 7 }, { status: 201, headers: { location: '/charges/7' } }) }];
+    const recover = (doubt: unknown): Verdict | undefined => {
+      asked.push(doubt);
+      return verdicts.shift();
+    };
+    const endpoint = endpointOf(stage(), dies(() => {}), { recover });
+    expect((await endpoint.send({ key: 'k' })).status).toBe(500);
+    const { operation_ref: operationRef } = (await (await endpoint.send({ key: 'k' })).json()) as { operation_ref: string };
+    const found = await endpoint.send({ key: 'k' });
+    expect([found.status, isReplay(found), found.headers.get('location'), await found.json(), endpoint.runs]).toEqual([201, true, '/charges/7', { id: 7 }, 1]);
+    expect(asked).toEqual([1, 2].map(() => ({ scope: 'acme', name: 'charge', key: 'k', operationRef })));
+  });
+
+  it('takes no word that is no verdict: the doubt stays, and who runs the server hears why', async () => {
+    const failures: unknown[] = [];
+    const endpoint = endpointOf(stage(), dies(() => {}), { recover: () => 'maybe' as Verdict, on: { failed: error => failures.push((error as Error).message) } });
+    await endpoint.send({ key: 'k' });
+    expect((await endpoint.send({ key: 'k' })).status).toBe(503);
+    expect(failures).toEqual(['the network went away', expect.stringContaining('"maybe" is no verdict')]);
+    const { dedup } = endpoint;
+    await expect(dedup.resolve({ scope: 'acme', name: 'charge', key: 'k' }, 'maybe' as Verdict)).rejects.toThrow("Say 'not-applied', 'applied', or { answer");
+    await expect(dedup.resolve('k' as never, 'applied')).rejects.toThrow('resolve wants { scope, name, key }');
+    expect(await dedup.resolve({ scope: 'acme', name: 'charge', key: 'k' }, 'applied')).toBe(true);
+  });
 });

@@ -92,7 +92,7 @@ const optionsOf = ({ store, clock }: Pick<StoreStage, 'store' | 'clock'>, { prof
   ...config,
   profile: profile ? PROFILES[profile] : ietf,
   ...(latest && { latest: () => Response.json({ state: 'latest' }) }),
-  ...(recover && { recover: async () => ({ to: 'retryable', keyRetention: DAY }) }),
+  ...(recover && { recover: async () => 'not-applied' as const }),
 });
 
 interface Connection {
