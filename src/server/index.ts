@@ -1,7 +1,7 @@
 export { createDedup, type Dedup } from './http.js';
 export type { Verdict } from './verdict.js';
 export type { HandleOptions, Handler, HandlerContext } from './handler.js';
-export type { DedupEvents, DedupOptions, KeyOwner } from './options.js';
+export type { DedupEvents, DedupOptions, KeyOwner, Refused } from './options.js';
 export { createEngine, type Engine, type EngineRequest } from './engine.js';
 export type { Decision, EngineOptions, Outcome, RecordedAs, Run, Work } from './run.js';
 export type { Purger, StartPurgeOptions } from './purger.js';

@@ -19,13 +19,21 @@ export interface KeyOwner {
   readonly key: string;
 }
 
+/** A request that was neither executed nor answered from the store. */
+export interface Refused {
+  readonly scope: string | undefined;
+  readonly name: string;
+  readonly key: string | undefined;
+  readonly refusal: Refusal;
+}
+
 /** For logs and metrics. Each is awaited before the response leaves; what it throws goes to `failed`. */
 export interface DedupEvents {
   /** A handler has answered. `record`: what is stored of it now. */
   readonly executed?: ((event: KeyOwner & { readonly status: number; readonly record: RecordedAs }) => void | Promise<void>) | undefined;
   readonly replayed?: ((event: KeyOwner & { readonly status: number }) => void | Promise<void>) | undefined;
-  /** `key` is undefined where the request had none that can be read. */
-  readonly refused?: ((event: { readonly name: string; readonly key: string | undefined; readonly refusal: Refusal }) => void | Promise<void>) | undefined;
+  /** What is not known of the request yet is undefined. With `refusal.code` `idempotency_indeterminate` this is what `resolve` wants to know. */
+  readonly refused?: ((event: Refused) => void | Promise<void>) | undefined;
   /** What a handler threw (the client gets a 500), or why the store could not be asked (503). @default console.error */
   readonly failed?: ((error: unknown, call: { readonly name: string; readonly key: string | undefined }) => void) | undefined;
 }

@@ -30,6 +30,7 @@ interface Reporting {
 }
 
 interface Call {
+  readonly scope?: string;
   readonly name: string;
   readonly key: string | undefined;
 }
@@ -51,9 +52,9 @@ const echoing = ({ echoesKey, header, quoting }: Profile, key: string | undefine
 const marked = ({ settings: { profile } }: Reporting, request: Request, response: Response, { mark, key }: { readonly mark?: Mark; readonly key?: string | undefined }): Response =>
   withHeaders(response, [...(mark ? marksOf(profile, mark, response.status) : []), ...echoing(profile, key), ...exposing(request)]);
 
-const refuse = async (pipeline: Reporting, request: Request, { name, key }: Call, refusal: Refusal): Promise<Response> => {
+const refuse = async (pipeline: Reporting, request: Request, { scope, name, key }: Call, refusal: Refusal): Promise<Response> => {
   const { profile, on } = pipeline.settings;
-  await tell(on, on.refused, { name, key, refusal });
+  await tell(on, on.refused, { scope, name, key, refusal });
   return marked(pipeline, request, refusalResponse(profile, refusal), { key });
 };
 
