@@ -1,5 +1,6 @@
 import { createEngine } from './engine.js';
 import type { HandleOptions, Handler } from './handler.js';
+import { checkHandleOptions, checkPurgeOptions } from './option-kinds.js';
 import { settingsOf, type DedupOptions, type KeyOwner } from './options.js';
 import { handleRequest, recordScope, type Pipeline } from './pipeline.js';
 import { startPurger, type Purger, type StartPurgeOptions } from './purger.js';
@@ -12,8 +13,8 @@ export interface Dedup<Tx = unknown> {
    * its end when the client is gone, and its answer is stored. CORS and authorisation belong around this call, so that
    * they apply to replays too.
    *
-   * It rejects only with what `scope`, reading the body, or an unprotected handler throws; what a handler throws under a
-   * key becomes a 500.
+   * It rejects only with what `scope`, reading the body, or an unprotected handler throws, and with a TypeError for options
+   * that name no endpoint; what a handler throws under a key becomes a 500.
    */
   handle(request: Request, handler: Handler<Response, Tx>, options: HandleOptions): Promise<Response>;
   handle(request: Request, handler: Handler<Response | undefined, Tx>, options: HandleOptions): Promise<Response | undefined>;
@@ -43,8 +44,10 @@ export const createDedup = <Tx = unknown>(options: DedupOptions<Tx>): Dedup<Tx> 
   const { store } = settings;
   const engine = createEngine(settings);
   const pipeline: Pipeline<Tx> = { settings, engine };
-  const handle = (request: Request, handler: Handler<Response | undefined, Tx>, handleOptions: HandleOptions): Promise<Response | undefined> =>
-    handleRequest(pipeline, request, handler, handleOptions);
+  const handle = async (request: Request, handler: Handler<Response | undefined, Tx>, handleOptions: HandleOptions): Promise<Response | undefined> => {
+    checkHandleOptions(handleOptions, 'dedup.handle');
+    return handleRequest(pipeline, request, handler, handleOptions);
+  };
   return {
     handle: handle as Dedup<Tx>['handle'],
     async resolve(owner, verdict) {
@@ -52,7 +55,10 @@ export const createDedup = <Tx = unknown>(options: DedupOptions<Tx>): Dedup<Tx> 
       const { scope, name, key } = owner;
       return store.resolve({ scope: recordScope(settings, scope, name), key }, await resolutionOf(verdict, settings));
     },
-    purge: purgeOptions => store.purge(purgeOptions),
+    async purge(purgeOptions = {}) {
+      checkPurgeOptions(purgeOptions);
+      return store.purge(purgeOptions);
+    },
     startPurge: purgeOptions => startPurger(batch => store.purge(batch), settings.clock, purgeOptions),
     idle: () => engine.idle(),
   };

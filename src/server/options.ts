@@ -3,7 +3,8 @@ import { fingerprint as fingerprintV1, type FingerprintInput } from '../fingerpr
 import { newKey } from '../key.js';
 import { ietf } from '../profiles/ietf.js';
 import type { Profile } from '../profiles/profile.js';
-import { durationOf } from './durations.js';
+import { storableDuration } from './durations.js';
+import { checkDedupOptions, checkKeyRetention } from './option-kinds.js';
 import type { Effects } from './record.js';
 import type { Refusal } from './refusal.js';
 import type { RecordedAs } from './run.js';
@@ -65,7 +66,7 @@ export interface DedupOptions<Tx = unknown> {
   readonly lease?: number | undefined;
   /** ms from completion for which the answer is replayed. @default what the profile promises: 86_400_000 for `ietf` */
   readonly retention?: number | undefined;
-  /** ms from completion for which the key is remembered. At least `retention`. @default retention */
+  /** ms from completion for which the key is remembered. At least `retention`; less is refused. @default retention */
   readonly keyRetention?: number | undefined;
   /** What a key does that is older than that. @default as the profile says */
   readonly onExpired?: 'fresh' | 'refuse' | undefined;
@@ -108,10 +109,14 @@ const MIB = 1_048_576;
 // oxlint-disable-next-line no-console -- where nobody listens a failure must still not vanish
 const reportFailure: DedupEvents['failed'] = (error, { name, key }) => console.error(`A request to "${name}" failed under key "${key ?? ''}".`, error);
 
-/** Fills in the defaults. Throws a TypeError for durations that are none. */
-export const settingsOf = <Tx>({ store, scope, ...options }: DedupOptions<Tx>): DedupSettings<Tx> => {
+/** Fills in the defaults. Throws a TypeError for what is missing, misspelt or of the wrong kind. */
+export const settingsOf = <Tx>(given: DedupOptions<Tx>): DedupSettings<Tx> => {
+  checkDedupOptions(given);
+  const { store, scope, ...options } = given;
   const profile = options.profile ?? ietf;
-  const retention = durationOf('retention', options.retention ?? profile.keyWindow);
+  const retention = storableDuration(options.retention ?? profile.keyWindow);
+  const keyRetention = storableDuration(options.keyRetention ?? retention);
+  checkKeyRetention(keyRetention, retention);
   return {
     store,
     scope,
@@ -123,12 +128,12 @@ export const settingsOf = <Tx>({ store, scope, ...options }: DedupOptions<Tx>): 
     strict: options.strict ?? false,
     effects: options.effects ?? 'external',
     commitOnError: options.commitOnError ?? false,
-    lease: durationOf('lease', options.lease ?? LEASE_MS, 1),
+    lease: storableDuration(options.lease ?? LEASE_MS),
     retention,
-    keyRetention: Math.max(durationOf('keyRetention', options.keyRetention ?? retention), retention),
+    keyRetention,
     onExpired: options.onExpired ?? profile.expiredKey,
-    wait: durationOf('wait', options.wait ?? 0),
-    maxRetryAfter: durationOf('maxRetryAfter', options.maxRetryAfter ?? 5_000),
+    wait: storableDuration(options.wait ?? 0),
+    maxRetryAfter: storableDuration(options.maxRetryAfter ?? 5_000),
     maxRequestBytes: options.maxRequestBytes ?? 10 * MIB,
     maxAnswerBytes: options.maxAnswerBytes ?? MIB,
     mayStore: options.mayStore ?? (() => true),

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.js';
+import { checkStartPurgeOptions } from './option-kinds.js';
 import type { PurgeOptions, PurgeReport } from './store.js';
 
 export interface StartPurgeOptions extends PurgeOptions {
@@ -21,8 +22,13 @@ const EVERY_MS = 60_000;
 // oxlint-disable-next-line no-console -- where nobody listens a failure must still not vanish
 const report = (error: unknown): void => console.error('A purge of the dedup store failed; the next one will try again.', error);
 
-/** Purges at once and then every so often, batch by batch until nothing is left that is due. It keeps no process alive. */
+/**
+ * Purges at once and then every so often, batch by batch until nothing is left that is due. It keeps no process alive.
+ *
+ * @throws TypeError for options by which it would purge without a pause, or never
+ */
 export const startPurger = (purge: (options: PurgeOptions) => Promise<PurgeReport>, clock: Clock, options: StartPurgeOptions = {}): Purger => {
+  checkStartPurgeOptions(options);
   const { every = EVERY_MS, onPurged, onError = report, ...batch } = options;
   const stopped = new AbortController();
   const purgeAll = async (): Promise<void> => {

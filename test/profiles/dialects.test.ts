@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { adyen, azure, gocardless, ietf, paypal, square, stripe } from '../../src/profiles/index.js';
 import { withCors } from '../../src/server/index.js';
+import { memoryDedupStore } from '../../src/server/stores/memory.js';
 import { bePatient } from '../support/patience.js';
 import { gate, keyOf, requestOf, serverOf, type Sent } from './support.js';
 
@@ -166,7 +167,7 @@ describe('60: adyen', () => {
   });
 
   it('says 703 when keys cannot be checked', async () => {
-    const server = serverOf(adyen, undefined, { store: { claim: () => Promise.reject(new Error('down')) } as never, clock: { now: () => 0, sleep: () => Promise.resolve() } });
+    const server = serverOf(adyen, undefined, { store: { ...memoryDedupStore(), claim: () => Promise.reject(new Error('down')) }, clock: { now: () => 0, sleep: () => Promise.resolve() } });
     expect(await all(await server.send({ key: KEY }), 'transient-error')).toMatchObject([503, { errorCode: '703', errorType: 'internal' }, 'true']);
   });
 
