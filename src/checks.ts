@@ -36,6 +36,7 @@ export const shown = (value: unknown): string => {
 export const aFunction: Kind = { expected: 'a function was expected', fits: value => typeof value === 'function' };
 export const aFlag: Kind = { expected: 'true or false was expected', fits: value => typeof value === 'boolean' };
 export const anObject: Kind = { expected: 'an object was expected', fits: isObject };
+export const aText: Kind = { expected: 'a text was expected', fits: value => typeof value === 'string' };
 export const aName: Kind = { expected: 'a text that is not empty was expected', fits: value => typeof value === 'string' && value !== '' };
 
 /** A number with its unit. NaN is none; Infinity is. */
@@ -50,7 +51,7 @@ export const oneOf = (...words: readonly string[]): Kind => ({
 export const withMethods = (expected: string, ...names: readonly string[]): Kind => ({ expected, fits: value => hasMethods(value, names) });
 
 /** @throws TypeError for a value that is not of the kind */
-export const check = (name: string, value: unknown, kind: Kind): void => {
+export const checkKind = (name: string, value: unknown, kind: Kind): void => {
   if (kind.fits(value)) return;
   const advice = kind.advice?.(value);
   throw new TypeError(`${name} is ${shown(value)}; ${kind.expected}.${advice === undefined ? '' : ` ${advice}`}`);
@@ -76,6 +77,6 @@ export const checkOptions = <Options extends object>(given: unknown, kinds: Kind
   }
   for (const [name, kind] of Object.entries(kinds) as [string, Kind][]) {
     const value = (given as Readonly<Record<string, unknown>>)[name];
-    if (value !== undefined || required.includes(name)) check(`${of}: ${name}`, value, kind);
+    if (value !== undefined || required.includes(name)) checkKind(`${of}: ${name}`, value, kind);
   }
 };

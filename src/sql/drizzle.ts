@@ -1,3 +1,4 @@
+import { aFunction, checkKind, withMethods, type Kind } from '../checks.js';
 import { runWithin } from './borrowed.js';
 import type { Isolation, SqlDatabase, SqlExecutor } from './database.js';
 import { checkIsolation } from './isolation.js';
@@ -37,6 +38,9 @@ const executorOn = <Query>(drizzle: DrizzleSql<Query>, tag: DrizzleTag<Query>): 
 /** PostgreSQL answers COMMIT with success when a failed statement has made it roll back instead, and Drizzle does not look; after a failure this fails. */
 const PROBE = 'SELECT 1';
 
+const SOURCE: Kind = withMethods('a database of Drizzle or a transaction of it was expected, as in fromDrizzle(drizzle({ client: pool }), sql)', 'execute');
+const TAG: Kind = { ...aFunction, expected: 'the sql of drizzle-orm was expected' };
+
 /**
  * A database from Drizzle on `pg`, `postgres` or `mysql2`, or statements in a transaction of it that you have. `Tx` is
  * Drizzle's transaction. One statement more than with the driver itself goes to the server before a commit. On `pg`, let
@@ -44,11 +48,14 @@ const PROBE = 'SELECT 1';
  * since Drizzle does not listen.
  *
  * @param tag - the `sql` of `drizzle-orm`
+ * @throws TypeError for anything else
  * @example const database = fromDrizzle(drizzle({ client: pool }), sql);
  */
 export function fromDrizzle<Query>(transaction: DrizzleSql<Query> & { rollback(): never }, tag: DrizzleTag<Query>): SqlExecutor;
 export function fromDrizzle<Query, Tx extends DrizzleSql<Query>>(drizzle: DrizzleDatabase<Query, Tx>, tag: DrizzleTag<Query>): SqlDatabase<Tx>;
 export function fromDrizzle<Query>(drizzle: DrizzleSql<Query>, tag: DrizzleTag<Query>): SqlExecutor {
+  checkKind('What fromDrizzle was given', drizzle, SOURCE);
+  checkKind('The second argument of fromDrizzle', tag, TAG);
   const transaction: SqlDatabase<DrizzleSql<Query>>['transaction'] = async (work, { isolation } = {}) => {
     checkIsolation(isolation);
     const options = isolation && { isolationLevel: isolation };

@@ -1,3 +1,4 @@
+import { checkKind, oneOf, type Kind } from '../checks.js';
 import type { Isolation } from './database.js';
 
 /** A table, because these words become part of a statement. */
@@ -7,10 +8,12 @@ const WORDS: Record<Isolation, string> = {
   serializable: 'SERIALIZABLE',
 };
 
+/** A level of isolation. */
+export const anIsolation: Kind = oneOf(...Object.keys(WORDS));
+
 /** @throws TypeError when there is no such level */
 export const checkIsolation = (isolation: Isolation | undefined): void => {
-  if (isolation === undefined || Object.hasOwn(WORDS, isolation)) return;
-  throw new TypeError(`isolation is ${JSON.stringify(isolation)}; it can be ${Object.keys(WORDS).map(word => `'${word}'`).join(', ')}.`);
+  if (isolation !== undefined) checkKind('isolation', isolation, anIsolation);
 };
 
 /** ` ISOLATION LEVEL …`, or nothing where the database's own level is wanted. */

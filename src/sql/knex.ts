@@ -1,3 +1,4 @@
+import { checkKind, withMethods, type Kind } from '../checks.js';
 import { runWithin } from './borrowed.js';
 import type { Isolation, SqlDatabase, SqlExecutor } from './database.js';
 import { checkIsolation } from './isolation.js';
@@ -25,6 +26,8 @@ const executorOn = (knex: KnexSql): SqlExecutor => ({
   },
 });
 
+const SOURCE: Kind = withMethods('a Knex or a transaction of it was expected, as in fromKnex(knex({ client, connection }))', 'raw');
+
 const refuseConversion = ({ client }: KnexSql): void => {
   if (!client.config.postProcessResponse) return;
   throw new TypeError('This knex has a postProcessResponse, which may rename or convert what samekey has to read as it is. Give fromKnex a knex without one.');
@@ -37,11 +40,13 @@ const PROBE = 'SELECT 1';
  * A database from Knex on `pg` or `mysql2`, or statements in a `Knex.Transaction` that you have. `Tx` is Knex's
  * `Transaction`. One statement more than with the driver itself goes to the server before a commit.
  *
+ * @throws TypeError for anything else, and for a Knex that converts what it reads
  * @example const database = fromKnex(knex({ client: 'pg', connection }));
  */
 export function fromKnex(transaction: KnexSql & { isCompleted(): boolean }): SqlExecutor;
 export function fromKnex<Tx extends KnexSql>(knex: KnexDatabase<Tx>): SqlDatabase<Tx>;
 export function fromKnex(knex: KnexSql): SqlExecutor {
+  checkKind('What fromKnex was given', knex, SOURCE);
   refuseConversion(knex);
   const transaction: SqlDatabase<KnexSql>['transaction'] = async (work, { isolation } = {}) => {
     checkIsolation(isolation);

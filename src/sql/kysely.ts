@@ -1,3 +1,4 @@
+import { checkKind, withMethods, type Kind } from '../checks.js';
 import { runWithin } from './borrowed.js';
 import type { Isolation, SqlDatabase, SqlExecutor } from './database.js';
 import { checkIsolation } from './isolation.js';
@@ -43,16 +44,20 @@ const executorOn = (kysely: KyselySql): SqlExecutor => {
   };
 };
 
+const SOURCE: Kind = withMethods('a Kysely or a transaction of it was expected', 'withoutPlugins');
+
 /**
  * A database from Kysely on PostgreSQL or MySQL, or statements in a `Transaction` of it that you have. `Tx` is Kysely's
  * `Transaction`. On `pg`, let its clients not end the process when their connection breaks:
  * `pool.on('connect', client => client.on('error', () => {}))`, since Kysely does not listen.
  *
+ * @throws TypeError for anything else
  * @example const database = fromKysely(new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) }));
  */
 export function fromKysely(transaction: KyselySql & { readonly isTransaction: true }): SqlExecutor;
 export function fromKysely<Tx extends KyselySql>(kysely: KyselyDatabase<Tx>): SqlDatabase<Tx>;
 export function fromKysely(kysely: KyselySql): SqlExecutor {
+  checkKind('What fromKysely was given', kysely, SOURCE);
   const transaction: SqlDatabase<KyselySql>['transaction'] = async (work, { isolation } = {}) => {
     checkIsolation(isolation);
     const builder = (kysely as KyselyDatabase<KyselySql>).transaction();

@@ -1,3 +1,4 @@
+import { checkKind, hasMethods, type Kind } from '../checks.js';
 import type { SqlDatabase, SqlExecutor, SqlValue } from './database.js';
 import { isolationClause } from './isolation.js';
 import { lend } from './lent.js';
@@ -66,15 +67,26 @@ const ENDINGS = ['release', 'end', 'beginTransaction', 'commit', 'rollback'] as 
 /** Whether the connection is as good as new. */
 const rollback = (connection: MysqlConnection): Promise<boolean> => send(connection, 'ROLLBACK').then(() => true, () => false);
 
+/** Of `mysql2` without `/promise`: its methods take callbacks. */
+const takesCallbacks = (source: unknown): boolean => hasMethods(source, ['promise']);
+
+const SOURCE: Kind = {
+  expected: "a pool or a connection of mysql2/promise was expected, as in fromMysql2(createPool({ uri })) with createPool of 'mysql2/promise'",
+  fits: source => hasMethods(source, ['query', 'execute']) && !takesCallbacks(source),
+  advice: source => (takesCallbacks(source) ? 'This one takes callbacks: give what its promise() returns.' : undefined),
+};
+
 /**
  * A database from a pool of `mysql2/promise`, for MySQL and MariaDB, or statements on a connection of yours, in whatever
  * transaction it is. `Tx` is the connection that the pool lends.
  *
+ * @throws TypeError for what is neither
  * @example const database = fromMysql2(createPool({ uri }));
  */
 export function fromMysql2<Connection extends MysqlPoolConnection>(pool: MysqlPool<Connection>): SqlDatabase<Connection>;
 export function fromMysql2(connection: MysqlConnection): SqlExecutor;
 export function fromMysql2(source: MysqlConnection): SqlExecutor {
+  checkKind('What fromMysql2 was given', source, SOURCE);
   const transaction: SqlDatabase<MysqlPoolConnection>['transaction'] = async (work, { isolation } = {}) => {
     const level = isolationClause(isolation);
     const connection = await (source as MysqlPool<MysqlPoolConnection>).getConnection();

@@ -1,3 +1,4 @@
+import { atLeast, checkKind, checkOptions, withMethods, type Kind, type Kinds } from '../checks.js';
 import { systemClock, type Clock } from '../clock.js';
 import { random } from '../key.js';
 import type { SqlDatabase, SqlExecutor, SqlValue } from './database.js';
@@ -86,18 +87,25 @@ const tooLong = (busyTimeout: number) => (): Error => {
   return Object.assign(new Error(message), { errcode: SQLITE_BUSY });
 };
 
+const SOURCE: Kind = withMethods("a DatabaseSync of node:sqlite was expected, as in fromNodeSqlite(new DatabaseSync('shop.db'))", 'prepare', 'exec');
+const KINDS: Kinds<NodeSqliteOptions> = { busyTimeout: atLeast(0, 'ms'), clock: withMethods('a clock was expected, with now() and sleep()', 'now', 'sleep') };
+
 /**
  * A database from a `DatabaseSync` of `node:sqlite`. All who use this object share one connection, so they take turns: while a
  * transaction is open, everybody else's statements wait. `Tx` is the `DatabaseSync` itself; what is run on it directly at
  * any other time can land in the transaction of somebody else, so give samekey a connection of its own. Transactions
  * begin IMMEDIATE, which leaves nothing to fail half way, and are serializable whatever isolation is asked for.
  *
+ * @throws TypeError for anything else, and for options that do not exist or cannot work
  * @example const database = fromNodeSqlite(new DatabaseSync('shop.db'));
  */
 export const fromNodeSqlite = <Database extends NodeSqliteDatabase>(
   database: Database,
-  { busyTimeout = BUSY_TIMEOUT_MS, clock = systemClock }: NodeSqliteOptions = {},
+  options: NodeSqliteOptions = {},
 ): SqlDatabase<Database> => {
+  checkKind('What fromNodeSqlite was given', database, SOURCE);
+  checkOptions(options, KINDS, { of: 'fromNodeSqlite' });
+  const { busyTimeout = BUSY_TIMEOUT_MS, clock = systemClock } = options;
   const sql: SqlExecutor = { query: executing(database) };
   const inTurn = createTurns(clock, busyTimeout, tooLong(busyTimeout));
   const patiently = waiting(clock, busyTimeout);

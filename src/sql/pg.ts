@@ -1,3 +1,4 @@
+import { aFlag, checkKind, checkOptions, withMethods, type Kind, type Kinds } from '../checks.js';
 import { newKey } from '../key.js';
 import type { SqlDatabase, SqlExecutor } from './database.js';
 import { isolationClause } from './isolation.js';
@@ -94,16 +95,23 @@ const watch = (client: PgPoolClient): { readonly lost: () => Error | undefined; 
 /** Undefined when it worked, and the connection is as good as new. */
 const rollback = (client: PgClient): Promise<Error | undefined> => client.query('ROLLBACK').then(() => undefined, (error: Error) => error);
 
+const SOURCE: Kind = withMethods('a pool or a client of pg was expected, as in fromPg(new Pool({ connectionString }))', 'query');
+const KINDS: Kinds<FromPgOptions> = { prepare: aFlag };
+
 /**
  * A database from a pool of `pg`, or statements on a client of yours, in whatever transaction it is. `Tx` is the client
  * that the pool lends. Listen to the pool's `error` event, as every user of `pg` has to: an idle connection that breaks
  * ends the process otherwise.
  *
+ * @throws TypeError for what is neither, and for options that do not exist
  * @example const database = fromPg(new Pool({ connectionString }));
  */
 export function fromPg<Pool extends PgPool>(pool: Pool, options?: FromPgOptions): SqlDatabase<ClientOf<Pool>>;
 export function fromPg(client: PgClient, options?: FromPgOptions): SqlExecutor;
-export function fromPg(source: PgClient & Partial<PgPool>, { prepare = false }: FromPgOptions = {}): SqlExecutor {
+export function fromPg(source: PgClient & Partial<PgPool>, options: FromPgOptions = {}): SqlExecutor {
+  checkKind('What fromPg was given', source, SOURCE);
+  checkOptions(options, KINDS, { of: 'fromPg' });
+  const { prepare = false } = options;
   const nameOf = prepare ? statementNames() : unnamed;
   const transaction: SqlDatabase<PgPoolClient>['transaction'] = async (work, { isolation } = {}) => {
     const begin = `BEGIN${isolationClause(isolation)}`;

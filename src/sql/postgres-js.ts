@@ -1,3 +1,4 @@
+import { checkKind, withMethods, type Kind } from '../checks.js';
 import { runWithin } from './borrowed.js';
 import type { SqlDatabase, SqlExecutor } from './database.js';
 import { isolationClause } from './isolation.js';
@@ -65,15 +66,19 @@ const beginGuarded = <Tx extends PostgresJsSql>(sql: PostgresJs<Tx>, options: st
   );
 };
 
+const SOURCE: Kind = withMethods('what postgres(url) gives was expected, or the sql of a transaction', 'unsafe');
+
 /**
  * A database from postgres.js, or statements in a transaction of it that you have. `Tx` is the `sql` of the
  * transaction. Give it a client without `transform`: names and values have to come as they are.
  *
+ * @throws TypeError for anything else
  * @example const database = fromPostgresJs(postgres(connectionString));
  */
 export function fromPostgresJs<Tx extends PostgresJsSql>(sql: PostgresJs<Tx>): SqlDatabase<Tx>;
 export function fromPostgresJs(sql: PostgresJsSql): SqlExecutor;
 export function fromPostgresJs(sql: PostgresJsSql): SqlExecutor {
+  checkKind('What fromPostgresJs was given', sql, SOURCE);
   const transaction: SqlDatabase<PostgresJsSql>['transaction'] = async (work, { isolation } = {}) => {
     const options = isolationClause(isolation).trim();
     return runWithin((run: (tx: PostgresJsSql) => Promise<unknown>) => beginGuarded(sql as PostgresJs<PostgresJsSql>, options, run), tx => work(executorOn(tx), tx));

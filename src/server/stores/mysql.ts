@@ -1,9 +1,11 @@
+import { oneOf, type Kinds } from '../../checks.js';
 import type { Isolation, SqlDatabase, SqlExecutor } from '../../sql/database.js';
 import { raw, sql, type Statement } from '../../sql/statement.js';
 import type { RecordRef } from '../record.js';
 import type { DedupStore } from '../store.js';
 import type { Dialect } from './sql/dialect.js';
 import { insertInto } from './sql/insert.js';
+import { checkIngredients, SERVER_KINDS } from './sql/option-kinds.js';
 import { sqlDedupStore } from './sql/store.js';
 import { tableOf } from './sql/table.js';
 
@@ -67,6 +69,8 @@ const dialect: Dialect = {
   patience: undefined,
 };
 
+const KINDS: Kinds<MysqlDedupStoreOptions> = { ...SERVER_KINDS, mode: oneOf('tx', 'lease') };
+
 /**
  * A dedup table in MariaDB 10.6 or newer, or MySQL 8.0 or newer; only MariaDB has been tested. Its clock is the
  * database's, so that neither the clocks nor the time zones of the processes and sessions matter.
@@ -74,9 +78,11 @@ const dialect: Dialect = {
  * In `tx` mode a duplicate is answered 409 at once. On MySQL there is one exception: of several that arrive at the very
  * moment of the first, some wait for its handler, `innodb_lock_wait_timeout` at most, and then get its answer.
  *
+ * @throws TypeError for what is no database, and for options that do not exist or cannot work
  * @example const store = mysqlDedupStore(fromMysql2(pool));
  */
 export const mysqlDedupStore = <Tx>(database: SqlDatabase<Tx>, options: MysqlDedupStoreOptions = {}): DedupStore<Tx> => {
+  checkIngredients('mysqlDedupStore', { database, options, kinds: KINDS });
   const { mode = 'tx', table = 'idempotency_keys', isolation, control } = options;
   return sqlDedupStore(database, tableOf(dialect, table), { mode, isolation, control });
 };

@@ -1,3 +1,4 @@
+import { atLeast, oneOf, type Kinds } from '../../checks.js';
 import type { Isolation, SqlDatabase, SqlExecutor } from '../../sql/database.js';
 import { join, raw, sql, type Statement } from '../../sql/statement.js';
 import type { RecordRef } from '../record.js';
@@ -5,6 +6,7 @@ import type { DedupStore } from '../store.js';
 import type { Dialect } from './sql/dialect.js';
 import type { SqlMode } from './sql/mode.js';
 import { insertInto } from './sql/insert.js';
+import { checkIngredients, SERVER_KINDS } from './sql/option-kinds.js';
 import { sqlDedupStore } from './sql/store.js';
 import { tableOf } from './sql/table.js';
 
@@ -67,13 +69,17 @@ const dialect: Dialect = {
   },
 };
 
+const KINDS: Kinds<PostgresDedupStoreOptions> = { ...SERVER_KINDS, mode: oneOf('tx', 'single-tx', 'lease'), lockTimeout: atLeast(0, 'ms') };
+
 /**
  * A dedup table in PostgreSQL 12 or newer. Its clock is the database's, so that neither the clocks nor the time zones of
  * the processes matter.
  *
+ * @throws TypeError for what is no database, and for options that do not exist or cannot work
  * @example const store = postgresDedupStore(fromPg(pool));
  */
 export const postgresDedupStore = <Tx>(database: SqlDatabase<Tx>, options: PostgresDedupStoreOptions = {}): DedupStore<Tx> => {
+  checkIngredients('postgresDedupStore', { database, options, kinds: KINDS });
   const { mode = 'tx', table = 'idempotency_keys', isolation, lockTimeout, control } = options;
   return sqlDedupStore(database, tableOf(dialect, table), { mode, isolation, lockTimeout, control });
 };

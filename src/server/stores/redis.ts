@@ -1,3 +1,5 @@
+import { aFunction, aText, atLeast, checkKind, checkOptions, withMethods, type Kinds } from '../../checks.js';
+import { aRedisConnection } from '../../clients.js';
 import { systemClock, type Clock } from '../../clock.js';
 import { claimRecord, settleRecord, type Claim, type DedupRecord } from '../record.js';
 import { rowStore } from '../row-store.js';
@@ -55,6 +57,17 @@ const EXPIRED_TTL_MS = 3_600_000;
 // oxlint-disable-next-line no-console -- where nobody listens a key that may vanish must still not go unnoticed
 const warn = (warning: string): void => console.warn(warning);
 
+const ms = atLeast(0, 'ms');
+
+const KINDS: Kinds<RedisDedupStoreOptions> = {
+  prefix: aText,
+  timeout: atLeast(1, 'ms'),
+  doubtTtl: ms,
+  expiredTtl: ms,
+  clock: withMethods('a clock was expected, with now() and sleep()', 'now', 'sleep'),
+  onWarning: aFunction,
+};
+
 /** With a key that says when it was made, even the first claim depends on the time. */
 const dependsOnTime = ({ onExpired, keyMadeAt }: Claim): boolean => onExpired === 'refuse' && keyMadeAt !== undefined;
 
@@ -71,9 +84,11 @@ const dependsOnTime = ({ onExpired, keyMadeAt }: Claim): boolean => onExpired ==
  * Let the client fail fast instead of queueing commands while it is offline (`disableOfflineQueue` in node-redis,
  * `enableOfflineQueue: false` in ioredis); a claim that arrives late is not made in any case.
  *
- * @throws TypeError for a prefix under which keys could be mistaken for others
+ * @throws TypeError for what is no connection, for options that do not exist or cannot work, and for a prefix under which keys could be mistaken for others
  */
 export const redisDedupStore = (connection: RedisConnection, options: RedisDedupStoreOptions = {}): RedisDedupStore => {
+  checkKind('redisDedupStore: the connection', connection, aRedisConnection);
+  checkOptions(options, KINDS, { of: 'redisDedupStore' });
   const { prefix = 'samekey:', timeout = TIMEOUT_MS, doubtTtl = DOUBT_TTL_MS, expiredTtl = EXPIRED_TTL_MS, clock = systemClock, onWarning = warn } = options;
   const names = namesUnder(prefix);
   const commands = createCommands({ connection, clock, timeout });

@@ -1,3 +1,4 @@
+import { aName, withMethods, type Kinds } from '../../checks.js';
 import type { Clock } from '../../clock.js';
 import { StoreUnavailableError } from '../../errors.js';
 import type { SqlDatabase } from '../../sql/database.js';
@@ -6,6 +7,7 @@ import type { RecordRef } from '../record.js';
 import type { DedupStore } from '../store.js';
 import type { Dialect } from './sql/dialect.js';
 import { insertInto } from './sql/insert.js';
+import { checkIngredients } from './sql/option-kinds.js';
 import { sqlDedupStore } from './sql/store.js';
 import { tableOf } from './sql/table.js';
 
@@ -88,15 +90,20 @@ const durable = <Tx>(database: SqlDatabase<Tx>): SqlDatabase<Tx> => {
   };
 };
 
+const KINDS: Kinds<SqliteDedupStoreOptions> = { table: aName, clock: withMethods('a clock was expected, with now()', 'now') };
+
 /**
  * A dedup table in SQLite, for the processes of one machine. Runs hold their key by a lease: one in a transaction would
  * keep all other keys waiting. For the same reason a handler that asks for its transaction does so last, when all that takes
  * time is done, and after `effectStarted()`, which has to be written outside of it. The store sets the file's
  * journal to WAL and the connection to `synchronous = FULL`.
  *
+ * @throws TypeError for what is no database, and for options that do not exist: it has no `mode` either
  * @example const store = sqliteDedupStore(fromNodeSqlite(new DatabaseSync('shop.db')));
  */
-export const sqliteDedupStore = <Tx>(database: SqlDatabase<Tx>, { table = 'idempotency_keys', clock }: SqliteDedupStoreOptions = {}): DedupStore<Tx> => {
+export const sqliteDedupStore = <Tx>(database: SqlDatabase<Tx>, options: SqliteDedupStoreOptions = {}): DedupStore<Tx> => {
+  checkIngredients('sqliteDedupStore', { database, options, kinds: KINDS });
+  const { table = 'idempotency_keys', clock } = options;
   const dialect = dialectOn(clock ? () => sql`${clock.now()}` : () => MACHINE_TIME);
   return sqlDedupStore(durable(database), tableOf(dialect, table), { mode: 'lease', isolation: undefined });
 };
