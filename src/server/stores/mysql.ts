@@ -63,6 +63,7 @@ const dialect: Dialect = {
   skipLocked: raw('FOR UPDATE SKIP LOCKED'),
   // MySQL reads this as a comment: it has no such thing, and waits.
   noWait: raw('/*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */ '),
+  looksBack: false,
   readsLock: true,
   whole: { mark: raw('SAVEPOINT samekey_whole'), check: raw('RELEASE SAVEPOINT samekey_whole'), lost: new Set(['ER_SP_DOES_NOT_EXIST']) },
   transaction: undefined,

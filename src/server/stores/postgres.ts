@@ -54,6 +54,7 @@ const dialect: Dialect = {
   deleteRows: (table, refs) => sql`DELETE FROM ${table} WHERE ${among(refs)}`,
   skipLocked: raw('FOR UPDATE OF k SKIP LOCKED'),
   noWait: undefined,
+  looksBack: true,
   readsLock: false,
   // Nothing but ROLLBACK works in a transaction with a failed statement.
   whole: undefined,

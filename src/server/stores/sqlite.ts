@@ -40,6 +40,7 @@ const dialectOn = (now: () => Statement): Dialect => ({
   deleteRows: (table, refs) => sql`DELETE FROM ${table} WHERE ${among(refs)}`,
   skipLocked: raw(''),
   noWait: undefined,
+  looksBack: false,
   readsLock: false,
   // A full disk, INSERT OR ROLLBACK or a handler's own COMMIT end it; any failure of the check means that.
   whole: { mark: raw('SAVEPOINT samekey_whole'), check: raw('RELEASE samekey_whole'), lost: new Set(['ERR_SQLITE_ERROR']) },

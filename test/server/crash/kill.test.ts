@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import type { AtEnd } from '../../keystore/support/processes.js';
 import { openForAll } from '../../support/open-for-all.js';
 import { SUBJECTS, type CrashDatabase, type CrashSubject, type Parked } from './support/databases.js';
@@ -130,13 +130,14 @@ const CASES: Readonly<Record<Step, string>> = {
 describe.each(SUBJECTS)('a worker that dies by SIGKILL, $name', subject => {
   let scene: Scene;
   const endings: (() => void)[] = [];
+  // Also where opening has failed half way.
+  afterAll(() => endings.forEach(end => end()));
   openForAll(async () => {
     scene = await openScene(subject, end => endings.push(end));
     return async () => {
       await scene.survivor.kill();
       await scene.workersGone();
       await scene.close();
-      for (const end of endings) end();
     };
   }, PATIENCE_MS);
 

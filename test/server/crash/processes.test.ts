@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { openForAll } from '../../support/open-for-all.js';
 import { SUBJECTS, type CrashDatabase } from './support/databases.js';
 import { startFleet, type Fleet } from './support/fleet.js';
@@ -16,6 +16,8 @@ describe.each(SUBJECTS)(`requests with one key at once to ${PROCESSES} processes
   let database: CrashDatabase;
   let fleet: Fleet;
   const endings: (() => void)[] = [];
+  // Also where opening has failed half way.
+  afterAll(() => endings.forEach(end => end()));
   openForAll(async () => {
     const atEnd = (end: () => void): void => void endings.push(end);
     database = await open(atEnd);
@@ -24,7 +26,6 @@ describe.each(SUBJECTS)(`requests with one key at once to ${PROCESSES} processes
       await fleet.close();
       await database.workersGone();
       await database.close();
-      for (const end of endings) end();
     };
   }, PATIENCE_MS);
 

@@ -44,6 +44,8 @@ export interface Dialect {
    * it never waits for the run that has the key.
    */
   readonly noWait: Statement | undefined;
+  /** Whether a statement that locks a row may read another table as it was before it had the lock. */
+  readonly looksBack: boolean;
   /** Whether a plain read in a serializable transaction locks what it reads, and the gap where it would be. */
   readonly readsLock: boolean;
   /**

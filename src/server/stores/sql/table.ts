@@ -126,7 +126,8 @@ export const tableOf = (dialect: Dialect, name: string): Table => {
     },
     insertFromNow: (on, record) => insert(on, columnsOf(record, dialect.later)),
     async replace(on, { row, revision, transaction }, columns, silent = false) {
-      const quiet = silent ? sql` AND NOT EXISTS (SELECT 1 FROM ${names.effects} e WHERE e.scope = ${row.scope} AND e.id_key = ${row.key} AND e.fence > ${row.fence})` : raw('');
+      // Only where it can be of use: elsewhere it would lock the gap in which other keys are announced.
+      const quiet = silent && dialect.looksBack ? sql` AND NOT EXISTS (SELECT 1 FROM ${names.effects} e WHERE e.scope = ${row.scope} AND e.id_key = ${row.key} AND e.fence > ${row.fence})` : raw('');
       const same = sql`${at(row)} AND revision = ${revision}${inTransaction(transaction)}${quiet}`;
       return (await run(on, sql`UPDATE ${names.keys} SET ${assignments(columns)}, revision = revision + 1 WHERE ${same}`)).changed > 0;
     },

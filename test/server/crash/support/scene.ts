@@ -31,7 +31,7 @@ export const startWorker = (job: Job, atEnd?: AtEnd): WorkerProcess => {
     async park(endpoint, key, step) {
       const parked = process.line(`at ${step} /${endpoint} ${key}`);
       const passed = async (response: Response): Promise<never> => {
-        throw new Error(`A request to ${endpoint} was to stand still at ${step}, and was answered: ${response.status} ${await response.text()}`);
+        throw new Error(`A request to ${endpoint} was to stand still at ${step}, and was answered: ${response.status} ${await response.text()} ${process.lines.filter(line => line.startsWith('failed')).join(' ')}`);
       };
       // A process that was killed while it stood still answers nothing.
       const answer = post(process, endpoint, { 'idempotency-key': key, [STOP_HEADER]: step }).then(passed, () => parked);

@@ -104,5 +104,8 @@ const endpoints: Record<Endpoint, (request: Request) => Promise<Response> | unde
 
 const serve = async (request: Request): Promise<Response> => (await endpoints[new URL(request.url).pathname.slice(1) as Endpoint]?.(request)) ?? new Response(null, { status: 404 });
 
+// It ends with the test that has started it, whatever becomes of that.
+process.stdin.once('end', () => process.exit()).resume();
+
 const server = createServer(toNodeListener(request => requests.run(request, () => serve(request))));
 server.listen(0, '127.0.0.1', () => say(`listening ${(server.address() as AddressInfo).port}`));
