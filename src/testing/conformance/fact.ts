@@ -15,8 +15,10 @@ export interface Fact {
   readonly config?: ServerConfig;
   /** How it is opened where it can be opened so; otherwise it is taken as it is. */
   readonly prefers?: ServerConfig;
-  /** About the words of dedup.md, not about behaviour: another server may say the same thing otherwise. @default false */
+  /** About the words of samekey's own server, not about behaviour: another server may say the same thing otherwise. @default false */
   readonly wording?: boolean;
+  /** What to look at where it was not settled in time. @default nothing in particular */
+  readonly stuck?: string;
   run(stage: Stage): Promise<void>;
 }
 

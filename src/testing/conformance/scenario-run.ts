@@ -1,5 +1,6 @@
 import { deriveKey, newKey } from '../../key.js';
 import { ensure } from '../check.js';
+import { promised } from './abilities.js';
 import { ORIGIN, readAnswer, requestOf, type Answer, type Sent } from './exchange.js';
 import { CONTROL_HEADER, SCRIPT_HEADER, writeScript, type ScenarioReport, type Step } from './scenario.js';
 import type { Server, Subject, Words } from './target.js';
@@ -53,12 +54,6 @@ const addUp = (reports: readonly ScenarioReport[]): ScenarioReport => {
   return { runs: sum('runs'), held: sum('held'), effects: sum('effects'), aborted: sum('aborted'), forbidden: sum('forbidden') };
 };
 
-/** What a target has promised by naming an ability. */
-export const promised = <T>(ability: T | undefined, name: string): T => {
-  ensure(ability, `the target names an ability that needs '${name}', so it has it. Add it, or do not name the ability`);
-  return ability;
-};
-
 /** Begins a scenario under a key of its own. */
 export const beginScenario = (steps: readonly Step[], { subject, servers, words, eventually }: ScenarioOptions): Scenario => {
   const id = newKey();
@@ -73,7 +68,7 @@ export const beginScenario = (steps: readonly Step[], { subject, servers, words,
   return {
     id, key, begin, report,
     send: sent => heard(begin(sent).then(readAnswer)),
-    sendLines: lines => promised(first.sendLines, 'sendLines')(requestOf({ id, steps }, key, words, { key: null, to: first }), lines),
+    sendLines: lines => promised(first.sendLines, 'header lines', 'sendLines')(requestOf({ id, steps }, key, words, { key: null, to: first }), lines),
     runs: async () => (await report()).runs,
     held: (count = 1) => eventually(async () => (await report()).held >= count),
     release: async () => void (await (subject.release?.(id) ?? askAll('release'))),

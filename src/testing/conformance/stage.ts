@@ -1,6 +1,7 @@
 import { systemClock } from '../../clock.js';
+import { promised } from './abilities.js';
 import type { Step } from './scenario.js';
-import { beginScenario, promised, type Scenario } from './scenario-run.js';
+import { beginScenario, type Scenario } from './scenario-run.js';
 import { startTarget, WORDS, type Ability, type ConformanceTarget, type Server, type ServerConfig, type Subject, type Words } from './target.js';
 
 export type { Answer, Sent } from './exchange.js';
@@ -21,6 +22,8 @@ export interface Stage {
   /** Bytes. */
   readonly oversize: number;
   readonly bulk: number;
+  /** Runs that the server can hold at once. */
+  readonly atOnce: number;
   can(ability: Ability): boolean;
   /** Another process on the same records. */
   open(config?: ServerConfig): Promise<Server>;
@@ -66,7 +69,7 @@ export const openStage = async (target: ConformanceTarget, { config, over, patie
   const eventually = async (holds: () => Promise<boolean> | boolean): Promise<void> => {
     while (!(await holds())) await systemClock.sleep(LOOK_MS, over);
   };
-  const advance = (ms: number): Promise<void> => promised(subject.advance, 'advance')(ms);
+  const advance = (ms: number): Promise<void> => promised(subject.advance, 'time', 'advance')(ms);
   return {
     subject, server: servers[0], words, advance, eventually,
     lease: target.lease ?? 30_000,
@@ -74,6 +77,7 @@ export const openStage = async (target: ConformanceTarget, { config, over, patie
     margin: (subject.drift ?? 0) + 1,
     oversize: target.oversize ?? 1_048_577,
     bulk: target.bulk ?? 2_500,
+    atOnce: target.atOnce ?? 8,
     can: ability => target.abilities?.includes(ability) ?? false,
     async open(other = config) {
       const server = await subject.open(other);

@@ -24,9 +24,10 @@ const factsOf = (results: readonly ConformanceResult[]): string => {
   return `${tried.filter(({ outcome }) => outcome === 'passed').length} of ${tried.length}`;
 };
 
+const LEGEND = '✓ all facts of the case hold · ✓ – those that could be tried hold, others could not be tried · ✗ ab the facts a and b do not hold · – none could be tried';
+
 /**
- * Case × server, in Markdown. ✓ all facts of the case hold; ✗ some do not, with their letters; – none could be tried;
- * a – behind ✓ says that some could not.
+ * Case × server, in Markdown, and what its signs mean.
  *
  * @param servers - results by the name of the server
  */
@@ -35,5 +36,5 @@ export const conformanceTable = (servers: Readonly<Record<string, readonly Confo
   const columns = Object.values(servers);
   const rows = numbersOf(columns).map(number => [String(number), ...columns.map(results => cellOf(results.filter(result => result.number === number)))]);
   const lines = [['case', ...names], ['---', ...names.map(() => '---')], ...rows, ['cases that hold', ...columns.map(totalOf)], ['facts that hold', ...columns.map(factsOf)]];
-  return lines.map(cells => `| ${cells.join(' | ')} |`).join('\n');
+  return [...lines.map(cells => `| ${cells.join(' | ')} |`), '', LEGEND].join('\n');
 };

@@ -96,7 +96,7 @@ export const PAGE_ORIGIN: string = 'https://page.example';
 
 /**
  * How a server says what happened. What is documented counts as right in every case but those about the wording of
- * dedup.md itself.
+ * samekey's own server.
  */
 export interface Words {
   /** Request header that carries the key. @default 'Idempotency-Key' */
@@ -122,6 +122,9 @@ export interface Words {
   /** What a duplicate of a run in progress gets: a refusal, or, after the run, its answer. @default 'refused' */
   readonly duplicates: 'refused' | 'wait';
 }
+
+/** The words that list statuses. */
+export type StatusWord = { [Name in keyof Words]: Words[Name] extends readonly number[] ? Name : never }[keyof Words];
 
 export const WORDS: Words = {
   header: 'Idempotency-Key',
@@ -189,7 +192,7 @@ export interface Subject {
 /** What is known of a target before it is started. */
 export interface Traits {
   readonly name: string;
-  /** Its own words, as documented. Facts about the words of dedup.md are then not tried. @default those of dedup.md */
+  /** Its own words, as documented. Facts about the words of samekey's own server are then not tried. @default those of samekey */
   readonly words?: Partial<Words> | undefined;
   readonly abilities?: readonly Ability[] | undefined;
   /** Why it cannot do something; otherwise the reason names the missing ability only. */
@@ -202,6 +205,13 @@ export interface Traits {
   readonly retention?: number | undefined;
   /** More bytes than are stored of an answer. @default 1_048_577 */
   readonly oversize?: number | undefined;
+  /**
+   * Runs that it can hold at once, each under a key of its own: for the case about many keys. A server whose runs hold a
+   * connection each has no more than its pool has.
+   *
+   * @default 8, because many pools have 10 connections
+   */
+  readonly atOnce?: number | undefined;
   /** Expired records for the case about purging. @default 2_500 */
   readonly bulk?: number | undefined;
   /** ms of real time after which a fact that is not settled has failed. @default 20_000 */
@@ -215,9 +225,18 @@ export type ConformanceTarget = Traits & (
   | { start(): Promise<Subject> | Subject }
 );
 
+/**
+ * On a connection of its own. One that is kept may be that of a server which has since been started anew, and a request
+ * that fails on it may have run, so that sending it again would count for two.
+ */
+const fetchAlone = (request: Request): Promise<Response> => {
+  request.headers.set('connection', 'close');
+  return fetch(request);
+};
+
 /** The subject of one case. A running server is shared by all cases: their keys are fresh. */
 export const startTarget = (target: ConformanceTarget): Promise<Subject> | Subject => {
   if ('start' in target) return target.start();
-  if ('url' in target) return { open: () => ({ origin: target.url, fetch: request => fetch(request) }) };
+  if ('url' in target) return { open: () => ({ origin: target.url, fetch: fetchAlone }) };
   return { open: () => ({ fetch: target.fetch }) };
 };

@@ -185,5 +185,6 @@ export const dedupTarget = (name: string, create: () => StoreStage | Promise<Sto
   abilities: [...ABILITIES, ...(options.abilities ?? [])].filter(ability => !options.without?.includes(ability)),
   lease: LEASE,
   retention: DAY,
+  atOnce: options.atOnce ?? 50,
   start: async () => subjectOf(await create(), options),
 });

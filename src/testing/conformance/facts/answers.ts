@@ -74,7 +74,7 @@ export const answers: readonly Fact[] = [
       ensureEqual([first.status, first.bytes.length], [201, oversize], 'the first answer is complete');
       const again = await charge.send();
       if (again.status === 201) ensureSame(again, first);
-      else ensureStatus(again, words.gone, 'the repeat');
+      else ensureStatus(again, { words, is: ['gone'] }, 'the repeat');
       await ensureRuns(charge, 1);
     },
   },
@@ -130,7 +130,7 @@ export const answers: readonly Fact[] = [
     async run({ scenario, words }) {
       const charge = scenario({ stream: 'broken' }, {});
       await charge.send().catch(() => {});
-      ensureStatus(await charge.send(), [...words.gone, ...words.indeterminate], 'the repeat');
+      ensureStatus(await charge.send(), { words, is: ['gone', 'indeterminate'] }, 'the repeat');
       await ensureRuns(charge, 1);
     },
   },

@@ -27,7 +27,7 @@ export const basics: readonly Fact[] = [
     name: 'a request without a key is refused where one is required, and nothing runs',
     async run({ scenario, words }) {
       const charge = scenario();
-      ensureStatus(await charge.send({ key: null }), words.missing, 'a request without a key');
+      ensureStatus(await charge.send({ key: null }), { words, is: ['missing'] }, 'a request without a key');
       await ensureRuns(charge, 0);
     },
   },
@@ -172,7 +172,7 @@ export const basics: readonly Fact[] = [
   },
   {
     id: '57b',
-    name: 'every refusal has the code and the type that dedup.md gives it',
+    name: 'every refusal has a code and a type of its own',
     wording: true,
     async run({ scenario }) {
       const charge = scenario({ hold: true }, {});

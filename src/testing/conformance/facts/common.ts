@@ -1,5 +1,6 @@
 import { ensure, ensureEqual } from '../../check.js';
 import type { Answer, Scenario, Sent, Stage } from '../stage.js';
+import type { StatusWord, Words } from '../target.js';
 
 /** Whether an answer is marked as a replay, in the words of the server. */
 export const isMarked = ({ headers }: Pick<Answer, 'headers'>, { words }: Stage): boolean => {
@@ -8,8 +9,19 @@ export const isMarked = ({ headers }: Pick<Answer, 'headers'>, { words }: Stage)
   return headers.get(name)?.toLowerCase() === value.toLowerCase();
 };
 
-export const ensureStatus = ({ status }: Pick<Answer, 'status'>, allowed: readonly number[], what: string): void =>
-  ensure(allowed.includes(status), `${what} is answered with ${[...new Set(allowed)].join(' or ')}\n  found    ${status}`);
+/** Statuses that are right: by their number, or by the name of the words that list them. */
+interface Expected {
+  readonly words: Words;
+  readonly is: readonly (number | StatusWord)[];
+}
+
+export const ensureStatus = ({ status }: Pick<Answer, 'status'>, { words, is }: Expected, what: string): void => {
+  const allowed = new Set(is.flatMap(each => (typeof each === 'number' ? each : words[each])));
+  const named = is.filter(each => typeof each === 'string').map(word => `words.${word}`);
+  // What was let through is no refusal in other words.
+  const hint = status >= 400 && named.length > 0 ? ` (or name your status in ${named.join(' or ')})` : '';
+  ensure(allowed.has(status), `${what} is answered with ${[...allowed].join(' or ')}${hint}\n  found    ${status}`);
+};
 
 export const ensureRuns = async (scenario: Scenario, expected: number): Promise<void> =>
   ensureEqual(await scenario.runs(), expected, 'so often the handler has run');

@@ -29,7 +29,7 @@ const skewed = (clockSkew: number, id: string): Fact => ({
     const exact = await open({ clockSkew: 0 });
     for (const to of [undefined, exact]) {
       const refused = await charge.send({ to });
-      ensureStatus(refused, words.inProgress, 'a duplicate, at either server,');
+      ensureStatus(refused, { words, is: ['inProgress'] }, 'a duplicate, at either server,');
       ensure(Number(refused.headers.get('retry-after') ?? 1) <= lease / 1000, 'it waits no longer than the lease');
     }
     await charge.release();
@@ -53,7 +53,7 @@ export const expiry: readonly Fact[] = [
       await charge.send();
       await advance(retention + margin);
       const all = await Promise.all(Array.from({ length: 20 }, () => charge.send({ body: '{"amount":1}' })));
-      for (const answer of all) ensureStatus(answer, [201, ...words.inProgress], 'each of them');
+      for (const answer of all) ensureStatus(answer, { words, is: [201, 'inProgress'] }, 'each of them');
       await ensureRuns(charge, 2);
     },
   },
@@ -80,7 +80,7 @@ export const expiry: readonly Fact[] = [
       const charge = scenario();
       await charge.send();
       await advance(retention + margin);
-      ensureStatus(await charge.send(), words.expired, 'the old key');
+      ensureStatus(await charge.send(), { words, is: ['expired'] }, 'the old key');
       await ensureRuns(charge, 1);
     },
   },
@@ -106,7 +106,7 @@ export const expiry: readonly Fact[] = [
     async run({ scenario, words }) {
       const charge = scenario();
       // A UUID of version 7 says when it was made: this one in January 2015.
-      ensureStatus(await charge.send({ key: `014aa2b1-0000-7${charge.key.slice(15, 18)}-8${charge.key.slice(20)}` }), words.expired, 'the old key');
+      ensureStatus(await charge.send({ key: `014aa2b1-0000-7${charge.key.slice(15, 18)}-8${charge.key.slice(20)}` }), { words, is: ['expired'] }, 'the old key');
       await ensureRuns(charge, 0);
     },
   },
@@ -119,7 +119,7 @@ export const expiry: readonly Fact[] = [
       const charge = scenario();
       await charge.send();
       await advance(retention + margin);
-      ensureStatus(await charge.send(), words.gone, 'the repeat');
+      ensureStatus(await charge.send(), { words, is: ['gone'] }, 'the repeat');
       await ensureRuns(charge, 1);
     },
   },
@@ -151,7 +151,7 @@ export const expiry: readonly Fact[] = [
       const live = scenario({ hold: true }, {});
       const { answer: running } = await startHeld(live);
       ensureEqual(await purgeAll(stage), 0, 'a live run is no prey');
-      if (words.duplicates === 'refused') ensureStatus(await live.send(), words.inProgress, 'its duplicate');
+      if (words.duplicates === 'refused') ensureStatus(await live.send(), { words, is: ['inProgress'] }, 'its duplicate');
       await live.release();
       ensureEqual((await running).status, 201, 'it is answered');
       await live.send();
@@ -169,7 +169,7 @@ export const expiry: readonly Fact[] = [
       await stage.server.crash?.();
       await stage.advance(stage.retention + stage.lease + stage.margin);
       await purgeAll(stage);
-      ensureStatus(await charge.send({ to: await stage.open() }), stage.words.indeterminate, 'a repeat');
+      ensureStatus(await charge.send({ to: await stage.open() }), { words: stage.words, is: ['indeterminate'] }, 'a repeat');
       await ensureRuns(charge, 1);
     },
   },

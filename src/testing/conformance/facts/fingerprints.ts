@@ -65,7 +65,7 @@ const isNotFirst = ([id, what, [first, other]]: (typeof OTHERS)[number]): Fact =
     const charge = scenario();
     const answer = await charge.send(first);
     const second = await charge.send(other);
-    ensureStatus(second, [201, ...words.reused], 'the other request');
+    ensureStatus(second, { words, is: [201, 'reused'] }, 'the other request');
     const own = second.status === 201;
     await ensureRuns(charge, own ? 2 : 1);
     ensureSame(await charge.send(first), answer);
@@ -81,7 +81,7 @@ const isReuse = ([id, what, [first, other]]: (typeof OTHER_BODIES)[number]): Fac
     const charge = scenario();
     const answer = await charge.send(first);
     const refused = await charge.send(other);
-    ensureStatus(refused, words.reused, 'the other request');
+    ensureStatus(refused, { words, is: ['reused'] }, 'the other request');
     ensure(!refused.headers.has('retry-after'), 'no time is named after which it would be accepted');
     ensureSame(await charge.send(first), answer);
     await ensureRuns(charge, 1);
@@ -106,7 +106,7 @@ const mismatchInProgress = async ({ scenario, words }: Stage): Promise<void> => 
   const charge = scenario({ hold: true }, {});
   const { answer: running } = await startHeld(charge);
   const other = await charge.send({ body: '{"amount":1}' });
-  ensureStatus(other, words.reused, 'another request');
+  ensureStatus(other, { words, is: ['reused'] }, 'another request');
   ensure(!other.headers.has('retry-after'), 'it is not told to come back');
   await charge.release();
   ensureEqual((await running).status, 201, 'the first gets its answer');
@@ -154,7 +154,7 @@ export const fingerprints: readonly Fact[] = [
       const charge = scenario();
       await charge.send({ path: '/charges' });
       const refused = await charge.send({ path: '/refunds' });
-      ensureStatus(refused, words.reused, 'the other endpoint');
+      ensureStatus(refused, { words, is: ['reused'] }, 'the other endpoint');
       ensure(codeOf(refused) !== 'idempotency_in_progress', 'it is not told to wait');
       await ensureRuns(charge, 1);
     },

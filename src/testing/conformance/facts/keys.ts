@@ -23,7 +23,7 @@ const isRefused = ([id, what, key]: (typeof INVALID)[number]): Fact => ({
   name: `a key that cannot be one key is refused, never ignored: ${what}`,
   async run({ scenario, words }) {
     const charge = scenario();
-    ensureStatus(await charge.send({ key }), words.invalid, 'the key');
+    ensureStatus(await charge.send({ key }), { words, is: ['invalid'] }, 'the key');
     await ensureRuns(charge, 0);
   },
 });
@@ -61,7 +61,7 @@ export const keys: readonly Fact[] = [
     config: { strict: true },
     async run({ scenario, words }) {
       const charge = scenario();
-      ensureStatus(await charge.send(), words.invalid, 'a bare key');
+      ensureStatus(await charge.send(), { words, is: ['invalid'] }, 'a bare key');
       ensureEqual((await charge.send({ key: `"${charge.key}"` })).status, 201, 'a quoted key runs');
       await ensureRuns(charge, 1);
     },
@@ -73,7 +73,7 @@ export const keys: readonly Fact[] = [
     async run({ scenario, words }) {
       const charge = scenario();
       const status = await charge.sendLines([[words.header, 'a'], [words.header, 'b']]);
-      ensureStatus({ status }, words.invalid, 'a key in two lines');
+      ensureStatus({ status }, { words, is: ['invalid'] }, 'a key in two lines');
       await ensureRuns(charge, 0);
     },
   },
@@ -85,7 +85,7 @@ export const keys: readonly Fact[] = [
     needs: ['header lines'],
     async run({ scenario, words }) {
       const charge = scenario();
-      ensureStatus({ status: await charge.sendLines([[words.header, 'a\u0001b']]) }, words.invalid, 'the key');
+      ensureStatus({ status: await charge.sendLines([[words.header, 'a\u0001b']]) }, { words, is: ['invalid'] }, 'the key');
       await ensureRuns(charge, 0);
     },
   },

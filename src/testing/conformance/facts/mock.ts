@@ -40,7 +40,7 @@ export const mock: readonly Fact[] = [
       ensureEqual(await server.executions?.(), 0, 'before the first request');
       const { answer: running } = await startHeld(charge);
       ensureEqual(await server.executions?.(), 1, 'during the run');
-      ensureStatus(await charge.send(), words.inProgress, 'a duplicate');
+      ensureStatus(await charge.send(), { words, is: ['inProgress'] }, 'a duplicate');
       await charge.release();
       await running;
       await charge.send();

@@ -53,7 +53,7 @@ export const records: readonly Fact[] = [
       await stage.server.fail?.('settle-down');
       ensureEqual((await stage.until(charge.send())).status, 201, 'its client gets the answer');
       await stage.advance(stage.lease + 1);
-      ensureStatus(await charge.send({ to: await stage.open() }), stage.words.indeterminate, 'a repeat');
+      ensureStatus(await charge.send({ to: await stage.open() }), { words: stage.words, is: ['indeterminate'] }, 'a repeat');
       await ensureRuns(charge, 1);
     },
   },
@@ -76,7 +76,7 @@ export const records: readonly Fact[] = [
       const charge = scenario();
       await server.fail?.('down');
       const refused = await until(charge.send());
-      ensureStatus(refused, words.unavailable, 'the request');
+      ensureStatus(refused, { words, is: ['unavailable'] }, 'the request');
       await ensureRuns(charge, 0);
     },
   },

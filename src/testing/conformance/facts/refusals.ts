@@ -29,7 +29,7 @@ export const refusals: readonly Fact[] = [
     async run({ scenario, words }) {
       const charge = scenario({ status: 400 });
       await charge.send({ body: '{"amount":-1}' });
-      ensureStatus(await charge.send({ body: '{"amount":1}' }), words.reused, 'the corrected request');
+      ensureStatus(await charge.send({ body: '{"amount":1}' }), { words, is: ['reused'] }, 'the corrected request');
       await ensureRuns(charge, 1);
     },
   },
@@ -60,7 +60,7 @@ export const refusals: readonly Fact[] = [
     async run({ scenario, words }) {
       const charge = scenario(...thenCreated(503));
       await charge.send();
-      ensureStatus(await charge.send({ body: '{"amount":1}' }), words.reused, 'another request');
+      ensureStatus(await charge.send({ body: '{"amount":1}' }), { words, is: ['reused'] }, 'another request');
       await ensureRuns(charge, 1);
     },
   },
@@ -99,8 +99,8 @@ export const refusals: readonly Fact[] = [
     async run({ scenario, words }) {
       for (const failure of [{ throws: 'error' }, { status: 502 }] satisfies Step[]) {
         const charge = scenario({ ...failure, announce: true }, {});
-        ensureStatus(await charge.send(), [500, 502], 'the failure');
-        ensureStatus(await charge.send(), words.indeterminate, 'the repeat');
+        ensureStatus(await charge.send(), { words, is: [500, 502] }, 'the failure');
+        ensureStatus(await charge.send(), { words, is: ['indeterminate'] }, 'the repeat');
         await ensureRuns(charge, 1);
       }
     },

@@ -55,7 +55,7 @@ export const takeovers: readonly Fact[] = [
       const late = await end();
       ensure(late, 'the slow worker’s client gets an answer');
       if (late.status === won.status) ensureSame(late, won);
-      else ensureStatus(late, stage.words.inProgress, 'the slow worker’s client');
+      else ensureStatus(late, { words: stage.words, is: ['inProgress'] }, 'the slow worker’s client');
     },
   },
   {
@@ -107,7 +107,7 @@ export const takeovers: readonly Fact[] = [
       const charge = stage.scenario({ hold: true }, {});
       const { answer: running } = await startHeld(charge);
       for (let third = 0; third < 9; third += 1) await stage.advance(stage.lease / 3);
-      if (stage.words.duplicates === 'refused') ensureStatus(await charge.send(), stage.words.inProgress, 'a repeat after three leases');
+      if (stage.words.duplicates === 'refused') ensureStatus(await charge.send(), { words: stage.words, is: ['inProgress'] }, 'a repeat after three leases');
       await charge.release();
       ensureEqual((await running).status, 201, 'the run is answered');
       await charge.send();
