@@ -1,4 +1,4 @@
-import { aFlag, aFunction, aName, anObject, atLeast, checkOptions, oneOf, withMethods, type Kind, type Kinds } from '../checks.js';
+import { aFlag, aFunction, aName, anObject, atLeast, checkKind, checkOptions, oneOf, withMethods, type Kind, type Kinds } from '../checks.js';
 import { aDedupStore } from '../clients.js';
 import type { Profile } from '../profiles/profile.js';
 import type { HandleOptions } from './handler.js';
@@ -83,6 +83,9 @@ export const checkPurgeOptions = (options: unknown): void => checkOptions(option
 
 /** @throws TypeError for what `startPurge` cannot work with */
 export const checkStartPurgeOptions = (options: unknown): void => checkOptions(options, START_PURGE, { of: 'startPurge' });
+
+/** @throws TypeError for what is not made by `createDedup` */
+export const checkDedup = (dedup: unknown, what: string): void => checkKind(what, dedup, withMethods('what createDedup({ store, scope }) makes was expected', 'handle', 'resolve'));
 
 /** @throws TypeError for an endpoint without a name, among others */
 export const checkHandleOptions = (options: unknown, of: string): void => checkOptions(options, HANDLE, { of, required: ['name'] });

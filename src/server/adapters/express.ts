@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { isRetryable } from '../errors.js';
 import type { HandleOptions, HandlerContext } from '../handler.js';
 import type { Dedup } from '../http.js';
+import { checkDedup, checkHandleOptions } from '../option-kinds.js';
 import { hasContext, noteContext, notePlatformRequest } from './context.js';
 import { enter, type EnteredRun } from './entrance.js';
 import { bodyOf, type ParsedRequest } from './express-body.js';
@@ -96,11 +97,13 @@ const protectedTwice = (name: string): Error =>
  * `text/event-stream` streams, and is not replayed. What error handlers answer counts like any answer: a 400 is stored,
  * a 500 frees the key.
  *
+ * @throws TypeError for what is no dedup, and for an endpoint without a name
  * @example app.post('/charges', idempotent(dedup, { name: 'charge' }), express.json(), charge)
  */
-export const idempotent =
-  <Tx>(dedup: Dedup<Tx>, options: HandleOptions): ExpressMiddleware =>
-  (request, response, next) => {
+export const idempotent = <Tx>(dedup: Dedup<Tx>, options: HandleOptions): ExpressMiddleware => {
+  checkDedup(dedup, 'The dedup that idempotent() was given');
+  checkHandleOptions(options, 'idempotent');
+  return (request, response, next) => {
     if (hasContext(request)) return next(protectedTwice(options.name));
     const held = holdRequest(request);
     protect(dedup, options, { request, response, next, held }).catch((error: unknown) => {
@@ -109,6 +112,7 @@ export const idempotent =
     });
     return undefined;
   };
+};
 
 /**
  * Tells the engine of a `RetryableError`, which says that nothing happened or all was undone: without it only the 5xx of

@@ -2,10 +2,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isRetryable } from '../errors.js';
 import type { HandleOptions, HandlerContext } from '../handler.js';
 import type { Dedup } from '../http.js';
+import { checkDedup, checkHandleOptions } from '../option-kinds.js';
 import { noteContext, notePlatformRequest } from './context.js';
 import { enter, type EnteredRun } from './entrance.js';
 import { payloadOf, responseOf, wholePayloadOf, type Reply } from './fastify-answer.js';
 import { bodyOf, keepingBytes, type Payload } from './fastify-body.js';
+import { guardRoutes, markedConfig } from './fastify-guard.js';
 import { captureResponse, type Capture } from './node-capture.js';
 import { holdRequest, type HeldRequest } from './node-hold.js';
 import { headersNow, putHeaders, resetHeaders, type HeaderSink, type HeaderValues } from './node-headers.js';
@@ -196,6 +198,7 @@ const protectRoute = (dedup: Dedup, route: FastifyRoute): void => {
   const options = (route.config as { readonly idempotency?: HandleOptions } | undefined)?.idempotency;
   if (!options) return;
   if (!options.name) throw new Error('A route has config.idempotency without a name. Give the endpoint a stable one: { config: { idempotency: { name: "charge" } } }.');
+  checkHandleOptions(options, 'config.idempotency');
   const preParsing = (request: FastifyRequest, _reply: FastifyReply, payload: Payload, done: Done): void => done(null, keepingBytes(request.raw, payload));
   const preHandler = (request: FastifyRequest, reply: FastifyReply, done: Done): void => {
     const held = holdRequest(request.raw);
@@ -204,6 +207,7 @@ const protectRoute = (dedup: Dedup, route: FastifyRoute): void => {
       (error: Error) => (held.release(), done(error)),
     );
   };
+  route.config = markedConfig(route.config);
   route.handler = watched(route.handler);
   route.preParsing = [preParsing, ...listOf(route.preParsing)];
   // Last, so that hooks that let users in come before; and first, so that what encodes for one client comes after.
@@ -212,7 +216,8 @@ const protectRoute = (dedup: Dedup, route: FastifyRoute): void => {
 };
 
 /**
- * A Fastify plugin that executes routes with `config.idempotency` once per key. Register it before the routes. Handlers
+ * A Fastify plugin that executes routes with `config.idempotency` once per key. Register it before the routes, and await
+ * that: a route that was added too early is refused with a 500. Handlers
  * reply as always, by `return`, `reply.send` or on `reply.raw`; the client gets the answer when it is recorded, and a
  * repeat gets the same bytes. Keys are looked up after all `preHandler` hooks, so put authorisation there or earlier. What
  * `onSend` hooks of the instance make of a payload is stored; those of routes, among them @fastify/compress, work on
@@ -223,11 +228,17 @@ const protectRoute = (dedup: Dedup, route: FastifyRoute): void => {
  * a 500 frees the key.
  *
  * @example
- * app.register(idempotency, { dedup });
+ * await app.register(idempotency, { dedup });
  * app.post('/charges', { config: { idempotency: { name: 'charge' } } }, async request => chargeCard(request.body));
  */
 export const idempotency = (app: FastifyInstance, { dedup }: FastifyIdempotencyOptions, done: (error?: Error) => void): void => {
+  try {
+    checkDedup(dedup, 'The dedup that the plugin idempotency was given');
+  } catch (error) {
+    return done(error as Error);
+  }
   app.decorateRequest('idempotency', null);
+  guardRoutes(app);
   const onRoute = (route: FastifyRoute): void => protectRoute(dedup, route);
   app.addHook('onRoute' as never, onRoute as never);
   done();

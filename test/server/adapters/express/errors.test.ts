@@ -1,7 +1,7 @@
 import type { ErrorRequestHandler, RequestHandler } from 'express';
 import { describe, expect, it } from 'vitest';
 import { idempotentErrors } from '../../../../src/server/adapters/express.js';
-import { RetryableError, type DedupOptions, type DedupRecord, type DedupStore, type StoredAnswer } from '../../../../src/server/index.js';
+import { RetryableError, type DedupRecord, type DedupStore, type StoredAnswer } from '../../../../src/server/index.js';
 import { memoryDedupStore } from '../../../../src/server/stores/memory.js';
 import { bePatient } from '../../../support/patience.js';
 import { codeOf, post, replayed, twice } from '../serving.js';
@@ -81,7 +81,7 @@ describe('Express: errors', () => {
 
   it('49: nothing runs when the store is down', async () => {
     const endpoint = await charges((_req, res) => void res.end(), {
-      options: { store: { claim: () => Promise.reject(new Error('down')) } as unknown as DedupOptions['store'], clock: { now: () => 0, sleep: async () => {} } },
+      options: { store: { ...memoryDedupStore(), claim: () => Promise.reject(new Error('down')) }, clock: { now: () => 0, sleep: async () => {} } },
     });
     const response = await post(endpoint.url);
     expect([response.status, response.headers.get('retry-after'), endpoint.runs]).toEqual([503, '1', 0]);

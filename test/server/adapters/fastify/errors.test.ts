@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { idempotencyOf } from '../../../../src/server/adapters/fastify.js';
-import { RetryableError, type DedupOptions, type DedupRecord, type DedupStore, type StoredAnswer } from '../../../../src/server/index.js';
+import { RetryableError, type DedupRecord, type DedupStore, type StoredAnswer } from '../../../../src/server/index.js';
 import { memoryDedupStore } from '../../../../src/server/stores/memory.js';
 import { bePatient } from '../../../support/patience.js';
 import { codeOf, noise, post, replayed, twice } from '../serving.js';
@@ -103,7 +103,7 @@ describe('Fastify: errors', () => {
 
   it('49: nothing runs when the store is down', async () => {
     const endpoint = await charges(async () => 'x', {
-      options: { store: { claim: () => Promise.reject(new Error('down')) } as unknown as DedupOptions['store'], clock: { now: () => 0, sleep: async () => {} } },
+      options: { store: { ...memoryDedupStore(), claim: () => Promise.reject(new Error('down')) }, clock: { now: () => 0, sleep: async () => {} } },
     });
     const response = await post(endpoint.url);
     expect([response.status, response.headers.get('retry-after'), endpoint.runs]).toEqual([503, '1', 0]);
