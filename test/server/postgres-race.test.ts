@@ -118,7 +118,7 @@ describe('200 requests over a pool of 5', () => {
 });
 
 describe('as many announcements of effects elsewhere as the only pool has connections', () => {
-  it.each(['tx', 'lease'] as const)('fail after 10 s and say why; nothing happened, and the keys are free; %s', async mode => {
+  it.each(['tx', 'lease'] as const)('fail after 10 s and say why, until one has a connection; nothing happened, and the keys are free; %s', async mode => {
     const clock = manualClock();
     const small = shop.connect({ max: 3 });
     onTestFinished(() => small.end());
@@ -138,8 +138,9 @@ describe('as many announcements of effects elsewhere as the only pool has connec
     // Each waits for its connection, and for the time-out of that.
     await expect.poll(() => [small.waitingCount >= 3, clock.sleeping >= 3]).toEqual([true, true]);
     await clock.advance(10_000);
-    expect(tally(await responses)).toEqual({ 500: 3 });
-    expect(shop.failures).toMatchObject(keys(3).map(() => ({ name: 'TimeoutError', message: expect.stringContaining('pool') as string })));
+    const { 500: failed = 0, 201: executed = 0 } = tally(await responses);
+    expect([failed > 0, failed + executed, await shop.charges()]).toEqual([true, 3, executed]);
+    expect(shop.failures).toMatchObject(Array.from({ length: failed }, () => ({ name: 'TimeoutError', message: expect.stringContaining('pool') as string })));
     await expect.poll(() => isWell(small)).toBe(true);
     const again = await Promise.all(keys(3).map(key => send(dedup, charge, key)));
     expect([tally(again), await shop.charges()]).toEqual([{ 201: 3 }, 3]);
