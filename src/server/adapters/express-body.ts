@@ -3,7 +3,7 @@ import { borrowedBody } from './node-body.js';
 import { announcesBody, type RequestParts } from './node-request.js';
 
 /** A request on which body parsers leave what they made. */
-export interface ParsedRequest extends IncomingMessage {
+interface ParsedRequest extends IncomingMessage {
   readonly body?: unknown;
   /** The bytes as they were sent, kept by a `verify` hook or by the platform. */
   readonly rawBody?: unknown;
@@ -17,8 +17,8 @@ const isWhole = (value: unknown): value is Uint8Array<ArrayBuffer> | string => t
  * The body, whether somebody has read it before or not. Where a parser has, the sent bytes are gone unless they were
  * kept; then the parsed value stands for them: two bodies that it made the same of count as the same request.
  */
-export const bodyOf = (request: ParsedRequest): RequestParts['body'] => {
-  const { body, rawBody, headers, readableDidRead } = request;
+export const bodyOf = (request: IncomingMessage): RequestParts['body'] => {
+  const { body, rawBody, headers, readableDidRead } = request as ParsedRequest;
   if (!announcesBody(request)) return undefined;
   if (isWhole(rawBody)) return rawBody;
   if (!readableDidRead) return borrowedBody(request);

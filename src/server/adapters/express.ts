@@ -1,11 +1,11 @@
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isRetryable } from '../errors.js';
 import type { HandleOptions, HandlerContext } from '../handler.js';
 import type { Dedup } from '../http.js';
 import { checkDedup, checkHandleOptions } from '../option-kinds.js';
 import { hasContext, noteContext, notePlatformRequest } from './context.js';
 import { enter, type EnteredRun } from './entrance.js';
-import { bodyOf, type ParsedRequest } from './express-body.js';
+import { bodyOf } from './express-body.js';
 import { captureResponse } from './node-capture.js';
 import { holdRequest, type HeldRequest } from './node-hold.js';
 import { putHeaders } from './node-headers.js';
@@ -24,8 +24,11 @@ declare global {
   }
 }
 
-/** What the middleware needs of a request of Express 4 or 5. */
-export interface ExpressRequest extends ParsedRequest {
+/**
+ * What the middleware needs of a request of Express 4 or 5. It names no `body`: TypeScript would take the type of that for
+ * the handlers that come after the middleware, too.
+ */
+export interface ExpressRequest extends IncomingMessage {
   readonly originalUrl?: string;
   idempotency?: HandlerContext;
 }

@@ -23,6 +23,19 @@ app.post('/charges', idempotent(dedup, { name: 'charge', effects: 'idempotent' }
 });
 app.use(idempotentErrors);
 
+// What comes after it is typed as without it.
+interface Charge {
+  readonly amount: number;
+}
+app.post('/shops/:shop/charges', express.json(), idempotent(dedup, { name: 'charge' }), req => {
+  expectTypeOf(req.body).toBeAny();
+  expectTypeOf(req.params).toEqualTypeOf<{ shop: string }>();
+});
+app.post('/charges', idempotent(dedup, { name: 'charge' }), (req: express.Request<object, unknown, Charge>, res) => {
+  expectTypeOf(req.body).toEqualTypeOf<Charge>();
+  res.end();
+});
+
 // @ts-expect-error -- an endpoint has a name
 idempotent(dedup, {});
 
