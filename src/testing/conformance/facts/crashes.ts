@@ -58,6 +58,7 @@ export const crashes: readonly Fact[] = [
     name: 'a worker that died before its effect is followed by exactly one run, after its lease, or at once where there is none',
     needs: ['crash', 'second server', 'time'],
     prefers: { effects: 'marked' },
+    stuck: "A server that is left in doubt here, because it takes every run for one that may have had its effect, names the ability 'config effects' if it can be told to go by what the handler announces.",
     run: stage => runsOnceMore(stage, { effect: 'last', announce: true }),
   },
   {
