@@ -11,6 +11,9 @@ const PATIENCE_MS = 60_000;
 /** ms; much longer than any test, so that no lease ends by itself. */
 const LEASE_MS = 3_600_000;
 
+/** Those that requests hold while they stand still, and some for those that do not. */
+const CONNECTIONS = 18;
+
 /** Requests that come at once when a lease has ended. */
 const RACERS = 10;
 
@@ -24,7 +27,7 @@ interface Scene extends CrashDatabase {
 /** Kills one worker per batch, with all requests of the batch standing at their steps. */
 const openScene = async ({ open, batches }: CrashSubject, atEnd: AtEnd): Promise<Scene> => {
   const database = await open(atEnd);
-  const job = { database: database.at, lease: LEASE_MS };
+  const job = { database: database.at, connections: CONNECTIONS, lease: LEASE_MS };
   for (const batch of batches) {
     const worker = startWorker(job, atEnd);
     await Promise.all(batch.map(parked => worker.park(parked.endpoint, keyOf(parked), parked.step)));

@@ -6,7 +6,7 @@ import { mysqlDedupStore } from '../../../../src/server/stores/mysql.js';
 import { postgresDedupStore } from '../../../../src/server/stores/postgres.js';
 import { sqliteDedupStore } from '../../../../src/server/stores/sqlite.js';
 import { asNumber, fromMysql2, fromNodeSqlite, fromPg, onNodeSqlite, type SqlDatabase, type SqlExecutor } from '../../../../src/sql/index.js';
-import type { WorkerDatabase } from './job.js';
+import type { Job } from './job.js';
 
 /** A database with charges in it, as a worker uses it. */
 export interface Charging<Tx> {
@@ -17,9 +17,6 @@ export interface Charging<Tx> {
   /** Charges at once, and for good. */
   elsewhere(context: HandlerContext<Tx>): Promise<number>;
 }
-
-/** Connections that requests may hold while they stand still, and some for those that do not. */
-const CONNECTIONS = 24;
 
 type Watch = <Tx>(database: SqlDatabase<Tx>) => SqlDatabase<Tx>;
 
@@ -50,10 +47,10 @@ const sqlite = (database: SqlDatabase<DatabaseSync>): Charging<DatabaseSync> => 
 });
 
 /** @param watch - puts itself between the stores and the database */
-export const openCharging = (database: WorkerDatabase, watch: Watch): Charging<unknown> => {
+export const openCharging = ({ database, connections }: Job, watch: Watch): Charging<unknown> => {
   if (database.kind === 'sqlite') return sqlite(watch(fromNodeSqlite(new DatabaseSync(database.path)))) as Charging<unknown>;
-  if (database.kind === 'mysql') return mysql(watch(fromMysql2(createPool({ ...database.place, connectionLimit: CONNECTIONS })))) as Charging<unknown>;
-  const pool = new Pool({ ...database.place, max: CONNECTIONS });
+  if (database.kind === 'mysql') return mysql(watch(fromMysql2(createPool({ ...database.place, connectionLimit: connections })))) as Charging<unknown>;
+  const pool = new Pool({ ...database.place, max: connections });
   pool.on('error', () => {});
   return postgres(pool, watch) as Charging<unknown>;
 };

@@ -14,7 +14,11 @@ export interface Fleet {
   close(): Promise<void>;
 }
 
-export const startFleet = async ({ atEnd, ...job }: Job & { readonly atEnd?: AtEnd }, size: number): Promise<Fleet> => {
+/** Of each worker: fewer than requests, so that these wait for each other. */
+const CONNECTIONS = 6;
+
+export const startFleet = async ({ atEnd, ...rest }: Omit<Job, 'connections'> & { readonly atEnd?: AtEnd }, size: number): Promise<Fleet> => {
+  const job = { ...rest, connections: CONNECTIONS };
   const workers = Array.from({ length: size }, () => startWorker(job, atEnd));
   await Promise.all(workers.map(({ ready }) => ready));
   return {

@@ -23,6 +23,8 @@ export type WorkerDatabase = { readonly kind: 'postgres' | 'mysql'; readonly pla
 /** What a worker process is told. */
 export interface Job {
   readonly database: WorkerDatabase;
+  /** Most of them at once; servers have few, and they are shared. */
+  readonly connections: number;
   /** ms */
   readonly lease: number;
 }

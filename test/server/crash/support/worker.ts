@@ -11,7 +11,7 @@ import { STOP_HEADER, type Endpoint, type Job, type Step } from './job.js';
  * A server process: node worker.ts <job as JSON>. It says `listening <port>`, `entered <key>` whenever a handler begins, and
  * `at <step> <path> <key>` where a request stands still until the process is killed.
  */
-const { database, lease } = JSON.parse(process.argv[2] ?? '') as Job;
+const job = JSON.parse(process.argv[2] ?? '') as Job;
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
@@ -85,10 +85,10 @@ const elsewhere = ({ elsewhere: charge }: Charging<unknown>): Handler<Response> 
   return charged(id);
 };
 
-const charging = openCharging(database, haltingDatabase);
+const charging = openCharging(job, haltingDatabase);
 const { tx, lease: leased } = charging.stores;
 
-const dedupOn = (store: DedupStore<unknown>): Dedup => createDedup({ store: haltingStore(store), lease, scope: () => 'acme', on: { failed: error => say(`failed ${String(error)}`) } });
+const dedupOn = (store: DedupStore<unknown>): Dedup => createDedup({ store: haltingStore(store), lease: job.lease, scope: () => 'acme', on: { failed: error => say(`failed ${String(error)}`) } });
 
 const txDedup = tx && dedupOn(tx);
 const leaseDedup = dedupOn(leased);
