@@ -1,4 +1,6 @@
 import { readFile } from 'node:fs/promises';
+import { aName, checkKind, checkOptions, oneOf, type Kinds } from '../checks.js';
+import { aDatabase } from '../clients.js';
 import type { SqlDatabase, SqlExecutor } from '../sql/database.js';
 
 /** A database that has a schema of ours. */
@@ -8,6 +10,9 @@ export interface MigrateOptions {
   /** Name of the table, as given to the store. @default 'idempotency_keys' */
   readonly table?: string | undefined;
 }
+
+const DIALECT = oneOf('postgres', 'mysql', 'sqlite');
+const KINDS: Kinds<MigrateOptions> = { table: aName };
 
 const TABLE = 'idempotency_keys';
 const NAME = /^[A-Za-z_]\w*(\.[A-Za-z_]\w*)?$/;
@@ -23,8 +28,15 @@ const quoted = (name: string, dialect: SchemaDialect): string => {
   return name.split('.').map(part => quote + part + quote).join('.');
 };
 
-/** The schema of the dedup table as SQL, from the files that the package ships in `schema/`. */
-export const schemaOf = async (dialect: SchemaDialect, { table = TABLE }: MigrateOptions = {}): Promise<string> => {
+/**
+ * The schema of the dedup table as SQL, from the files that the package ships in `schema/`.
+ *
+ * @throws TypeError for a dialect that there is none of, and for what is no name of a table
+ */
+export const schemaOf = async (dialect: SchemaDialect, options: MigrateOptions = {}): Promise<string> => {
+  checkKind('The dialect of the schema', dialect, DIALECT);
+  checkOptions(options, KINDS, { of: 'migrate' });
+  const { table = TABLE } = options;
   if (!NAME.test(table)) throw new TypeError(`"${table}" is not a name for a table. Use letters, digits and _, as in ${TABLE} or shop.${TABLE}.`);
   const text = await readFile(new URL(`../../schema/${dialect}.sql`, import.meta.url), 'utf8');
   if (table === TABLE) return text;
@@ -57,9 +69,11 @@ const isThere = async (on: SqlExecutor, statement: string): Promise<boolean> => 
  * Makes the tables that a SQL dedup store needs, where they are not there. It may be called at every start, by many
  * processes at once, and while others serve. If your deployments have migrations of their own, take the SQL of `schemaOf` into them instead.
  *
+ * @throws TypeError for what is no database, and as `schemaOf` does
  * @example await migrate(fromPg(pool), 'postgres');
  */
 export const migrate = async (database: SqlDatabase, dialect: SchemaDialect, options: MigrateOptions = {}): Promise<void> => {
+  checkKind('migrate: the database', database, aDatabase);
   const statements = statementsOf(await schemaOf(dialect, options));
   if (dialect !== 'postgres') return runAll(database, statements);
   return database.transaction(async on => {

@@ -46,6 +46,7 @@ const IS_DUE = raw('k.scope = UNHEX(due.scope_hex) AND k.id_key = UNHEX(due.key_
 const microseconds = (ms: number): number => Math.round(ms * 1000);
 
 const dialect: Dialect = {
+  name: 'mysql',
   placeholders: 'positional',
   quote: '`',
   // UTC throughout: what NOW() says is in the time zone of the session, and twice a year an hour of that is no single moment.

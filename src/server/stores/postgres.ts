@@ -38,6 +38,7 @@ const among = (refs: readonly RecordRef[]): Statement => sql`(scope, id_key) IN 
 const transaction = raw('txid_current()::text');
 
 const dialect: Dialect = {
+  name: 'postgres',
   placeholders: 'numbered',
   quote: '"',
   now,

@@ -24,6 +24,7 @@ const MACHINE_TIME = raw("CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEG
 const among = (refs: readonly RecordRef[]): Statement => sql`(scope, id_key) IN (VALUES ${join(refs.map(({ scope, key }) => sql`(${scope}, ${key})`))})`;
 
 const dialectOn = (now: () => Statement): Dialect => ({
+  name: 'sqlite',
   placeholders: 'positional',
   quote: '"',
   get now() {

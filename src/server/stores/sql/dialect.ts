@@ -16,6 +16,8 @@ export interface Patience {
 
 /** Where databases differ in what the store says to them. Times are ms since 1970 outside of statements. */
 export interface Dialect {
+  /** As `migrate` calls it. */
+  readonly name: 'postgres' | 'mysql' | 'sqlite';
   readonly placeholders: Placeholders;
   readonly quote: '"' | '`';
   /** The clock of the store in ms, also inside a long transaction the time of the statement. Read anew for each statement. */

@@ -4,6 +4,7 @@ import { asNumber } from '../../../sql/values.js';
 import { hasCode } from '../../contention.js';
 import type { DedupRecord, Hold, RecordRef, Settlement } from '../../record.js';
 import type { Assignments, Dialect } from './dialect.js';
+import { explained } from './missing-table.js';
 import { columnsOf, recordOf, settledColumns } from './row.js';
 
 /** A row as it was read, and the time of the database then. */
@@ -81,9 +82,13 @@ const seen = (cells: Cells): SeenRow => ({ row: recordOf(cells), revision: asNum
 /** The two tables of the store, by the name of the first. */
 export const tableOf = (dialect: Dialect, name: string): Table => {
   const names = { keys: identifier(name, dialect.quote), effects: identifier(`${name}_effects`, dialect.quote) };
-  const run: Table['run'] = (on, statement) => {
+  const run: Table['run'] = async (on, statement) => {
     const { text, values } = render(statement, dialect.placeholders);
-    return on.query(text, values);
+    try {
+      return await on.query(text, values);
+    } catch (error) {
+      throw explained(error, name, dialect);
+    }
   };
   const timed = TIMES.map(column => sql`${dialect.millis(raw(column))} AS ${raw(column)}`);
   const effectFence = sql`(SELECT e.fence FROM ${names.effects} e WHERE e.scope = k.scope AND e.id_key = k.id_key) AS effect_fence`;
