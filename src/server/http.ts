@@ -1,6 +1,7 @@
+import { checkCall } from './call-checks.js';
 import { createEngine } from './engine.js';
 import type { HandleOptions, Handler } from './handler.js';
-import { checkHandleOptions, checkPurgeOptions } from './option-kinds.js';
+import { checkPurgeOptions } from './option-kinds.js';
 import { settingsOf, type DedupOptions, type KeyOwner } from './options.js';
 import { handleRequest, recordScope, type Pipeline } from './pipeline.js';
 import { startPurger, type Purger, type StartPurgeOptions } from './purger.js';
@@ -13,8 +14,8 @@ export interface Dedup<Tx = unknown> {
    * its end when the client is gone, and its answer is stored. CORS and authorisation belong around this call, so that
    * they apply to replays too.
    *
-   * It rejects only with what `scope`, reading the body, or an unprotected handler throws, and with a TypeError for options
-   * that name no endpoint; what a handler throws under a key becomes a 500.
+   * It rejects only with what `scope`, reading the body, or an unprotected handler throws, and with a TypeError for what
+   * it cannot work with; what a handler throws under a key becomes a 500.
    */
   handle(request: Request, handler: Handler<Response, Tx>, options: HandleOptions): Promise<Response>;
   handle(request: Request, handler: Handler<Response | undefined, Tx>, options: HandleOptions): Promise<Response | undefined>;
@@ -45,7 +46,7 @@ export const createDedup = <Tx = unknown>(options: DedupOptions<Tx>): Dedup<Tx> 
   const engine = createEngine(settings);
   const pipeline: Pipeline<Tx> = { settings, engine };
   const handle = async (request: Request, handler: Handler<Response | undefined, Tx>, handleOptions: HandleOptions): Promise<Response | undefined> => {
-    checkHandleOptions(handleOptions, 'dedup.handle');
+    checkCall({ request, handler, options: handleOptions });
     return handleRequest(pipeline, request, handler, handleOptions);
   };
   return {

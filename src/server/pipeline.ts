@@ -3,6 +3,7 @@ import { frame } from '../key.js';
 import { keyHeaderValue, type Profile } from '../profiles/profile.js';
 import { outcomeOf, withHeaders } from './answer.js';
 import { readRequestBody } from './bytes.js';
+import { answerOf, ensureUnread } from './call-checks.js';
 import { isContention } from './contention.js';
 import { effectsTransaction } from './effects.js';
 import type { Engine, EngineRequest } from './engine.js';
@@ -64,7 +65,7 @@ const bypass = async <Tx>(pipeline: Pipeline<Tx>, request: Request, handler: Any
   const effects = effectsTransaction(store);
   let response: Response | undefined;
   try {
-    response = await handler(request, unprotected(name, () => effects.open()));
+    response = answerOf(await handler(request, unprotected(name, () => effects.open())), name);
   } catch (error) {
     await effects.rollBack();
     throw error;
@@ -92,7 +93,8 @@ const work = async <Tx>(pipeline: Pipeline<Tx>, request: Request, handler: AnyHa
   const storing = { stores: profile.stores, maxAnswerBytes, mayStore };
   const { signal, attempt } = run;
   try {
-    const response = await handler(request, { ...owner, attempt, signal, effectStarted: () => run.effectStarted(), transaction: () => run.transaction() });
+    const context = { ...owner, attempt, signal, effectStarted: () => run.effectStarted(), transaction: () => run.transaction() };
+    const response = answerOf(await handler(request, context), owner.name);
     return response ? await outcomeOf(response, storing) : { kind: 'not-admitted', value: undefined };
   } catch (error) {
     // What the database gave up is run again, and no answer.
@@ -191,6 +193,7 @@ const scopeOf = async ({ scope }: Reporting['settings'], request: Request, name:
 export const handleRequest = async <Tx>(pipeline: Pipeline<Tx>, request: Request, handler: AnyHandler<Tx>, { name, effects }: HandleOptions): Promise<Response | undefined> => {
   const { settings } = pipeline;
   if (!settings.methods.includes(request.method)) return passThrough(pipeline, request, handler, name);
+  ensureUnread(request);
   const sent = await readSentKey(settings, request);
   const keyless = { name, key: undefined };
   if (sent.kind === 'too-large') return refuse(pipeline, request, keyless, { code: 'idempotency_request_too_large' });

@@ -71,12 +71,51 @@ it('an option that is undefined has its default, and a key may be kept longer th
   expect(created({ ...whole, retention: 1000, keyRetention: 2000 })).not.toThrow();
 });
 
-it('a call of handle without the name of its endpoint is refused before anything is done', async () => {
+const request = (): Request => new Request('https://shop.example/charges', { method: 'POST', headers: { 'idempotency-key': 'k' }, body: '{}' });
+
+const done = (): Response => new Response('done');
+
+it('a call of handle without the name of its endpoint, a request or a handler is refused before anything is done', async () => {
+  const handle = createDedup(whole).handle as (...values: unknown[]) => Promise<Response>;
+  await expect(handle(request(), done)).rejects.toThrow(new TypeError('The options of dedup.handle are undefined; an object was expected, with name in it.'));
+  await expect(handle(request(), done, {})).rejects.toThrow(new TypeError('dedup.handle: name is undefined; a text that is not empty was expected.'));
+  await expect(handle(request(), done, { name: '' })).rejects.toThrow(new TypeError('dedup.handle: name is ""; a text that is not empty was expected.'));
+  await expect(handle(request(), done, { name: 'charge', effects: 'none' })).rejects.toThrow(`dedup.handle: effects is "none"; it can be 'external', 'marked', 'idempotent'.`);
+  await expect(handle({ method: 'POST', headers: {} }, done, { name: 'charge' })).rejects.toThrow('The request of dedup.handle is an object; a fetch Request was expected. Express and Fastify have adapters');
+  await expect(handle(request(), { name: 'charge' })).rejects.toThrow(new TypeError('The handler of dedup.handle is an object; a function was expected.'));
+});
+
+it('a request whose body was read already is refused, and asked for unread; where nothing is compared it goes through', async () => {
   const { handle } = createDedup(whole);
-  const request = (): Request => new Request('https://shop.example/charges', { method: 'POST', body: '{}' });
-  const call = (options?: unknown): Promise<unknown> => handle(request(), () => new Response('done'), options as never);
-  await expect(call()).rejects.toThrow(new TypeError('The options of dedup.handle are undefined; an object was expected, with name in it.'));
-  await expect(call({})).rejects.toThrow(new TypeError('dedup.handle: name is undefined; a text that is not empty was expected.'));
-  await expect(call({ name: '' })).rejects.toThrow(new TypeError('dedup.handle: name is ""; a text that is not empty was expected.'));
-  await expect(call({ name: 'charge', effects: 'none' })).rejects.toThrow("dedup.handle: effects is \"none\"; it can be 'external', 'marked', 'idempotent'.");
+  let runs = 0;
+  const counting = (): Response => new Response(String((runs += 1)));
+  const used = request();
+  await used.text();
+  const locked = request();
+  locked.body?.getReader();
+  for (const one of [used, locked]) await expect(handle(one, counting, { name: 'charge' })).rejects.toThrow(/^The body of the request was read before .* Give dedup\.handle the unread request/);
+  expect(runs).toBe(0);
+  const put = new Request('https://shop.example/charges', { method: 'PUT', body: '{}' });
+  await put.text();
+  expect((await handle(put, counting, { name: 'charge' })).status).toBe(200);
+});
+
+it.each([
+  [{ id: 'ch_1' }, 'returned an object; a Response was expected. Return one, as in return Response.json('],
+  [null, 'returned null; a Response was expected.'],
+  ['done', 'returned "done"; a Response was expected.'],
+])('a handler that returns no Response but %o is a failed one, and its error says so', async (returned, message) => {
+  const heard: unknown[] = [];
+  const { handle } = createDedup({ ...whole, store: memoryDedupStore(), on: { failed: error => void heard.push(error) } });
+  const handler = (): Response => returned as unknown as Response;
+  const response = await handle(request(), handler, { name: 'charge' });
+  expect([response.status, heard.length, String(heard[0])]).toEqual([500, 1, expect.stringContaining(`The handler of "charge" ${message}`)]);
+  await expect(handle(new Request('https://shop.example/charges'), handler, { name: 'charge' })).rejects.toThrow(message);
+});
+
+it('a handler may return the Response of another implementation of fetch', async () => {
+  const { handle } = createDedup({ ...whole, store: memoryDedupStore() });
+  const foreign = new Proxy(done(), { get: (target, name) => { const value = Reflect.get(target, name) as unknown; return typeof value === 'function' ? value.bind(target) as unknown : value; }, getPrototypeOf: () => Object.prototype });
+  expect(foreign).not.toBeInstanceOf(Response);
+  expect((await handle(request(), () => foreign, { name: 'charge' })).status).toBe(200);
 });

@@ -27,6 +27,12 @@ const send = async (response: Response, incoming: IncomingMessage, outgoing: Ser
   await promises.pipeline(body, outgoing);
 };
 
+/** `dedup.handle` gives nothing where its handler does. */
+const ensureResponse = (response: Response | undefined): Response => {
+  if (response) return response;
+  throw new TypeError('The handler gave no Response, but one was expected. Return one for every request, a 404 for those that are not its business.');
+};
+
 const refuse = (outgoing: ServerResponse, status: number): void => {
   if (outgoing.headersSent) outgoing.destroy();
   else outgoing.writeHead(status, { 'content-type': 'text/plain', 'cache-control': 'no-store' }).end();
@@ -57,7 +63,7 @@ export const toNodeListener =
         return refuse(outgoing, 400);
       }
       try {
-        await send(await handler(request), incoming, outgoing);
+        await send(ensureResponse(await handler(request)), incoming, outgoing);
         // What nobody has read of the body; the connection serves nothing else before it.
         if (request.body && !request.body.locked) await request.body.cancel();
       } catch (error) {

@@ -146,6 +146,13 @@ describe('toNodeListener', () => {
     expect(errors).toHaveLength(2);
   });
 
+  it('answers 500 when a handler gives nothing, and says that it should', async () => {
+    const errors: unknown[] = [];
+    const origin = await listen(() => undefined as unknown as Response, error => errors.push(error));
+    expect((await post(origin)).status).toBe(500);
+    expect(errors).toEqual([new TypeError('The handler gave no Response, but one was expected. Return one for every request, a 404 for those that are not its business.')]);
+  });
+
   it('sends no body to HEAD', async () => {
     const response = await fetch(await listen(() => new Response('body')), { method: 'HEAD' });
     expect([response.status, await response.text()]).toEqual([200, '']);
