@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { aName, checkKind, checkOptions, oneOf, type Kinds } from '../checks.js';
-import { aDatabase } from '../clients.js';
+import { aDatabase } from '../database-clients.js';
 import type { SqlDatabase, SqlExecutor } from '../sql/database.js';
 
 /** A database that has a schema of ours. */

@@ -1,5 +1,5 @@
 import { aFlag, aFunction, aName, anObject, atLeast, checkKind, checkOptions, oneOf, withMethods, type Kind, type Kinds } from '../checks.js';
-import { aDedupStore } from '../clients.js';
+import { aDedupStore } from '../database-clients.js';
 import type { Profile } from '../profiles/profile.js';
 import type { HandleOptions } from './handler.js';
 import type { DedupEvents, DedupOptions } from './options.js';

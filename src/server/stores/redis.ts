@@ -1,5 +1,5 @@
 import { aFunction, aText, atLeast, checkKind, checkOptions, withMethods, type Kinds } from '../../checks.js';
-import { aRedisConnection } from '../../clients.js';
+import { aRedisConnection } from '../../database-clients.js';
 import { systemClock, type Clock } from '../../clock.js';
 import { claimRecord, settleRecord, type Claim, type DedupRecord } from '../record.js';
 import { rowStore } from '../row-store.js';

@@ -1,5 +1,5 @@
 import { aName, checkKind, checkOptions, withMethods, type Kind, type Kinds } from '../../../checks.js';
-import { aDatabase } from '../../../clients.js';
+import { aDatabase } from '../../../database-clients.js';
 import { anIsolation } from '../../../sql/isolation.js';
 
 /** Options that all stores on a server have. */
