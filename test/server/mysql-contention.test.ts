@@ -3,10 +3,12 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { Handler, HandlerContext } from '../../src/server/index.js';
 import { mysqlDedupStore, type MysqlDedupStoreOptions } from '../../src/server/stores/mysql.js';
 import { fromMysql2, type SqlDatabase } from '../../src/sql/index.js';
+import { win } from '../../src/testing/dedup/subject.js';
 import { gate } from '../support/gate.js';
 import { openForAll } from '../support/open-for-all.js';
 import { bePatient } from '../support/patience.js';
 import { freshMysql, type MysqlDatabase } from './support/mysql.js';
+import { spiedDatabase } from './support/spied-database.js';
 import { openShop, type Shop } from './transactions/shop.js';
 
 bePatient();
@@ -163,5 +165,26 @@ describe('serializable handlers, tx', () => {
     const first = await shop.send(async (_request, context) => (await context.effectStarted(), new Response('never')));
     expect([first.status, shop.failures]).toMatchObject([500, [{ code: 'NOT_POSSIBLE', message: expect.stringContaining("mode: 'lease'") }]]);
     expect((await shop.send(shop.charge)).status).toBe(201);
+  });
+});
+
+describe('a statement by itself that the database gives up for another one', () => {
+  it('is sent again, whichever it is: inserts of a key that was just deleted lock each other out', async () => {
+    let givenUp = 0;
+    const seen = new Set<string>();
+    const database = spiedDatabase(db.database, ({ text }) => {
+      const verb = text.trimStart().slice(0, 40);
+      if (seen.has(verb)) return;
+      seen.add(verb);
+      givenUp += 1;
+      throw Object.assign(new Error('Deadlock found when trying to get lock; try restarting transaction'), { code: 'ER_LOCK_DEADLOCK', sqlState: '40001' });
+    });
+    const store = mysqlDedupStore(database, { mode: 'lease' });
+    const hold = await win(store, 'a');
+    expect(await store.renew(hold, 1_000, false)).toBe(true);
+    expect(await store.settle(hold, { to: 'indeterminate', reason: 'nobody knows' })).toBe(true);
+    expect(await store.resolve(hold, { to: 'retryable', keyRetention: 1_000 })).toBe(true);
+    expect(givenUp).toBeGreaterThanOrEqual(3);
+    await db.clear();
   });
 });

@@ -1,5 +1,6 @@
 import type { SqlDatabase, SqlExecutor } from '../../../sql/database.js';
 import { sql } from '../../../sql/statement.js';
+import { isContention } from '../../contention.js';
 import { claimRecord, resolveRecord, settleRecord, type Change, type Claim, type ClaimResult, type DedupRecord, type Hold, type RecordRef, type Settlement } from '../../record.js';
 import type { DedupStore } from '../../store.js';
 import { enteringSingleTx } from './enter-single-tx.js';
@@ -31,16 +32,34 @@ const claimFirst = async (database: SqlDatabase, table: Table, claim: Claim): Pr
   return next && (await table.insertFromNow(database, next)) ? result : undefined;
 };
 
+/** Times that a statement by itself is sent again because the database gave it up for another one. */
+const MAX_REPEATS = 5;
+
+/** Sends again what was given up: nothing was done. InnoDB does so to inserts of one key at once, where a row of that key was just deleted. */
+const repeated = async <T>(call: () => Promise<T>): Promise<T> => {
+  for (let repeats = 0; repeats < MAX_REPEATS; repeats += 1) {
+    try {
+      return await call();
+    } catch (error) {
+      if (!isContention(error)) throw error;
+    }
+  }
+  return call();
+};
+
 /** A dedup store in a table of a SQL database. */
 export const sqlDedupStore = <Tx>(database: SqlDatabase<Tx>, table: Table, options: SqlStoreOptions): DedupStore<Tx> => {
   const settle = async (on: SqlExecutor, hold: Hold, settlement: Settlement): Promise<boolean> =>
     (await table.settle(on, hold, settlement)) || decide(on, table, hold, (row, now) => settleRecord(row, hold, settlement, now));
   const store: DedupStore<Tx> = {
-    claim: async claim => (await claimFirst(database, table, claim)) ?? decide(database, table, claim, (row, now) => claimRecord(row, claim, now)),
-    renew: (hold, lease, effectStarted) =>
-      table.change(options.control ?? database, hold, { lease_until: table.dialect.later(lease), ...(effectStarted && { effect_started: sql`${true}` }) }),
-    settle: (hold, settlement) => settle(database, hold, settlement),
-    resolve: (ref, resolution) => decide(database, table, ref, (row, now) => resolveRecord(row, resolution, now)),
+    claim: claim =>
+      repeated(async () => (await claimFirst(database, table, claim)) ?? decide(database, table, claim, (row, now) => claimRecord(row, claim, now))),
+    renew(hold, lease, effectStarted) {
+      const columns = { lease_until: table.dialect.later(lease), ...(effectStarted && { effect_started: sql`${true}` }) };
+      return repeated(() => table.change(options.control ?? database, hold, columns));
+    },
+    settle: (hold, settlement) => repeated(() => settle(database, hold, settlement)),
+    resolve: (ref, resolution) => repeated(() => decide(database, table, ref, (row, now) => resolveRecord(row, resolution, now))),
     get: async ref => (await table.read(database, ref))?.row,
     purge: purgeOptions => purgeTable(database, table, purgeOptions),
     transact: work => database.transaction(async (on, tx) => {
