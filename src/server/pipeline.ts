@@ -14,7 +14,7 @@ import type { DedupSettings, KeyOwner } from './options.js';
 import type { Effects, HeaderList } from './record.js';
 import { marksOf, refusalOf, refusalResponse, type Mark, type Refusal } from './refusal.js';
 import { replayFor } from './replay.js';
-import { reportFailure, tell } from './reports.js';
+import { reportFailure, tell, type Call } from './reports.js';
 import type { Decision, Outcome, Run } from './run.js';
 import { readSentKey } from './sent-key.js';
 import { resolutionOf } from './verdict.js';
@@ -28,12 +28,6 @@ export interface Pipeline<Tx> {
 /** What a step needs that runs nothing. */
 interface Reporting {
   readonly settings: Omit<DedupSettings, 'store'>;
-}
-
-interface Call {
-  readonly scope?: string;
-  readonly name: string;
-  readonly key: string | undefined;
 }
 
 type AnyHandler<Tx> = Handler<Response | undefined, Tx>;

@@ -1,7 +1,8 @@
 import type { DedupEvents } from './options.js';
 
 /** What observers are told about. */
-interface Call {
+export interface Call {
+  readonly scope?: string | undefined;
   readonly name: string;
   readonly key: string | undefined;
 }

@@ -1,8 +1,7 @@
 import { aFunction, checkKind, withMethods, type Kind } from '../checks.js';
-import { runWithin } from './borrowed.js';
+import { runWithin, workOnLoan } from './borrowed.js';
 import type { Isolation, SqlDatabase, SqlExecutor } from './database.js';
 import { checkIsolation } from './isolation.js';
-import { lend } from './lent.js';
 import { piecesOf } from './placeholders.js';
 import { resultOf } from './results.js';
 import { toDriverValues } from './values.js';
@@ -35,9 +34,6 @@ const executorOn = <Query>(drizzle: DrizzleSql<Query>, tag: DrizzleTag<Query>): 
   },
 });
 
-/** PostgreSQL answers COMMIT with success when a failed statement has made it roll back instead, and Drizzle does not look; after a failure this fails. */
-const PROBE = 'SELECT 1';
-
 const SOURCE: Kind = withMethods('a database of Drizzle or a transaction of it was expected, as in fromDrizzle(drizzle({ client: pool }), sql)', 'execute');
 const TAG: Kind = { ...aFunction, expected: 'the sql of drizzle-orm was expected' };
 
@@ -59,17 +55,7 @@ export function fromDrizzle<Query>(drizzle: DrizzleSql<Query>, tag: DrizzleTag<Q
   const transaction: SqlDatabase<DrizzleSql<Query>>['transaction'] = async (work, { isolation } = {}) => {
     checkIsolation(isolation);
     const options = isolation && { isolationLevel: isolation };
-    const run = async (tx: DrizzleSql<Query>): ReturnType<typeof work> => {
-      const sql = executorOn(tx, tag);
-      const loan = lend(tx, []);
-      try {
-        const result = await work(sql, loan.view);
-        await sql.query(PROBE);
-        return result;
-      } finally {
-        loan.end();
-      }
-    };
+    const run = (tx: DrizzleSql<Query>): ReturnType<typeof work> => workOnLoan({ sql: executorOn(tx, tag), tx, endings: [] }, work);
     return runWithin(begun => (drizzle as DrizzleDatabase<Query, DrizzleSql<Query>>).transaction(begun, options).catch(rethrow), run);
   };
   return Object.assign(executorOn(drizzle, tag), { transaction });

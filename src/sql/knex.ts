@@ -1,8 +1,7 @@
 import { checkKind, withMethods, type Kind } from '../checks.js';
-import { runWithin } from './borrowed.js';
+import { runWithin, workOnLoan } from './borrowed.js';
 import type { Isolation, SqlDatabase, SqlExecutor } from './database.js';
 import { checkIsolation } from './isolation.js';
-import { lend } from './lent.js';
 import { piecesOf } from './placeholders.js';
 import { resultOf } from './results.js';
 import { toDriverValues } from './values.js';
@@ -33,9 +32,6 @@ const refuseConversion = ({ client }: KnexSql): void => {
   throw new TypeError('This knex has a postProcessResponse, which may rename or convert what samekey has to read as it is. Give fromKnex a knex without one.');
 };
 
-/** PostgreSQL answers COMMIT with success when a failed statement has made it roll back instead, and knex does not look; after a failure this fails. */
-const PROBE = 'SELECT 1';
-
 /**
  * A database from Knex on `pg` or `mysql2`, or statements in a `Knex.Transaction` that you have. `Tx` is Knex's
  * `Transaction`. One statement more than with the driver itself goes to the server before a commit.
@@ -50,17 +46,7 @@ export function fromKnex(knex: KnexSql): SqlExecutor {
   refuseConversion(knex);
   const transaction: SqlDatabase<KnexSql>['transaction'] = async (work, { isolation } = {}) => {
     checkIsolation(isolation);
-    const run = async (tx: KnexSql): ReturnType<typeof work> => {
-      const sql = executorOn(tx);
-      const loan = lend(tx, ['commit', 'rollback']);
-      try {
-        const result = await work(sql, loan.view);
-        await sql.query(PROBE);
-        return result;
-      } finally {
-        loan.end();
-      }
-    };
+    const run = (tx: KnexSql): ReturnType<typeof work> => workOnLoan({ sql: executorOn(tx), tx, endings: ['commit', 'rollback'] }, work);
     return runWithin(begun => (knex as KnexDatabase<KnexSql>).transaction(begun, isolation ? { isolationLevel: isolation } : {}), run);
   };
   return Object.assign(executorOn(knex), { transaction });

@@ -1,15 +1,16 @@
 import { oneOf, type Kinds } from '../../checks.js';
-import type { Isolation, SqlDatabase, SqlExecutor } from '../../sql/database.js';
+import type { Isolation, SqlDatabase } from '../../sql/database.js';
 import { raw, sql, type Statement } from '../../sql/statement.js';
 import type { RecordRef } from '../record.js';
 import type { DedupStore } from '../store.js';
 import type { Dialect } from './sql/dialect.js';
 import { insertInto } from './sql/insert.js';
+import type { SqlStoreOptions } from './sql/mode.js';
 import { checkIngredients, SERVER_KINDS } from './sql/option-kinds.js';
 import { sqlDedupStore } from './sql/store.js';
 import { tableOf } from './sql/table.js';
 
-export interface MysqlDedupStoreOptions {
+export interface MysqlDedupStoreOptions extends Pick<SqlStoreOptions, 'control'> {
   /**
    * How runs hold their key: `tx` where the handler's effects are in this database, `lease` where they are elsewhere.
    * @default 'tx'
@@ -23,11 +24,6 @@ export interface MysqlDedupStoreOptions {
    * @default the database's own
    */
   readonly isolation?: Isolation | undefined;
-  /**
-   * Where renewals and the notes of effects go, which a run needs while it holds a connection already. Give it a pool of
-   * its own when more handlers may run at once than the first one has connections. @default the database itself
-   */
-  readonly control?: SqlExecutor | undefined;
 }
 
 const hex = (text: string): string => Array.from(new TextEncoder().encode(text), byte => byte.toString(16).padStart(2, '0')).join('');

@@ -1,16 +1,16 @@
 import { atLeast, oneOf, type Kinds } from '../../checks.js';
-import type { Isolation, SqlDatabase, SqlExecutor } from '../../sql/database.js';
+import type { Isolation, SqlDatabase } from '../../sql/database.js';
 import { join, raw, sql, type Statement } from '../../sql/statement.js';
 import type { RecordRef } from '../record.js';
 import type { DedupStore } from '../store.js';
 import type { Dialect } from './sql/dialect.js';
-import type { SqlMode } from './sql/mode.js';
-import { insertInto } from './sql/insert.js';
+import type { SqlMode, SqlStoreOptions } from './sql/mode.js';
+import { columnList, insertInto } from './sql/insert.js';
 import { checkIngredients, SERVER_KINDS } from './sql/option-kinds.js';
 import { sqlDedupStore } from './sql/store.js';
 import { tableOf } from './sql/table.js';
 
-export interface PostgresDedupStoreOptions {
+export interface PostgresDedupStoreOptions extends Pick<SqlStoreOptions, 'control'> {
   /**
    * How runs hold their key: `tx` where the handler's effects are in this database, `lease` where they are elsewhere,
    * `single-tx` where duplicates shall wait for the first run instead of hearing 409. @default 'tx'
@@ -22,11 +22,6 @@ export interface PostgresDedupStoreOptions {
   readonly isolation?: Isolation | undefined;
   /** `single-tx` only: ms that a duplicate waits for the first run before it gets 409. @default 2_000 */
   readonly lockTimeout?: number | undefined;
-  /**
-   * Where renewals and the notes of effects go, which a run needs while it holds a connection already. Give it a pool of
-   * its own when more handlers may run at once than the first one has connections. @default the database itself
-   */
-  readonly control?: SqlExecutor | undefined;
 }
 
 const now = raw('floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint');
@@ -65,7 +60,7 @@ const dialect: Dialect = {
     reset: raw('SET LOCAL lock_timeout TO DEFAULT'),
     // One statement instead of four. The parts run in this order, because each reads from the one before.
     insert: (table, row, ms) => sql`WITH bound AS (SELECT current_setting('lock_timeout') AS was, set_config('lock_timeout', ${String(Math.trunc(ms))}, true)),
-      inserted AS (INSERT INTO ${table} (${raw(Object.keys(row).join(', '))}) SELECT ${join(Object.values(row))} FROM bound ON CONFLICT (scope, id_key) DO NOTHING RETURNING 1)
+      inserted AS (INSERT INTO ${table} (${columnList(row)}) SELECT ${join(Object.values(row))} FROM bound ON CONFLICT (scope, id_key) DO NOTHING RETURNING 1)
       SELECT (SELECT count(*) FROM inserted) AS inserted, set_config('lock_timeout', (SELECT was FROM bound), true), ${now} AS now, ${transaction} AS transaction`,
     exceeded: new Set(['55P03']),
   },

@@ -7,7 +7,7 @@ import type { DedupStore, Entered } from '../../store.js';
 import type { Patience } from './dialect.js';
 import { blankColumns, blankRow, busy, look, runLocked, undoable } from './held-run.js';
 import { isPlain, type SqlStoreOptions } from './mode.js';
-import { transactionOf, type SeenRow, type Table } from './table.js';
+import { FIRST_REVISION, transactionOf, type SeenRow, type Table } from './table.js';
 
 /** ms that a duplicate waits where nothing else is said: a client's patience, and less than most handlers may take. */
 const LOCK_TIMEOUT_MS = 2_000;
@@ -17,7 +17,7 @@ const BARRIER = "effectStarted() needs a record that is committed before the eff
 
 /** Inserts the row, or waits for whoever has it. */
 const claimRow = async (on: SqlExecutor, table: Table, claim: Claim, patience: Patience, timeout: number): Promise<SeenRow> => {
-  const { rows } = await table.run(on, patience.insert(table.names.keys, { ...blankColumns(table, claim), revision: sql`1` }, timeout));
+  const { rows } = await table.run(on, patience.insert(table.names.keys, { ...blankColumns(table, claim), revision: sql`${FIRST_REVISION}` }, timeout));
   // In the transaction that inserted the row nothing but its own statements can have changed it.
   const [cells = {}] = rows;
   if (asNumber(cells['inserted']) === 1) return blankRow(claim, { now: asNumber(cells['now']), transaction: transactionOf(cells) });
